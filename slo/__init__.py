@@ -1,0 +1,6 @@
+"""The vocabulary: what is measured, what is promised, and the arithmetic between them.
+
+Rooms: `signals` (names), `quantity` (durations, shares and sizes as people write them), `objective` (slo.yaml),
+`burn` (tiers and budgets), `promql` (the expressions that rules and dashboards share), `cli`.
+Knows nothing of sockets, clocks, databases or telemetry libraries: pydantic and PyYAML only.
+"""

@@ -1,0 +1,225 @@
+"""Burn arithmetic: tiers as data, factors derived from the target, budgets from counts (DESIGN 5).
+
+With target T, B = 1 - T is the share of events that may be bad. Over a window w, burn(w) = (bad/total)/B: 1 spends
+the budget exactly over the period P. A tier spends share s of the budget within its long window L, so its factor is
+f = s*P/L. Two bounds make it useful for any target: a floor keeps it from firing at a burn that is no trouble, and a
+cap c keeps it reachable, since bad/total <= 1 means burn <= 1/B: f = min(max(s*P/L, floor), c/B). (A stock factor of
+14.4 needs 72 % bad events on a 95 % target and can never fire on a 90 % one.)
+
+At a constant bad share x from a clean start a tier is detected after L*f*B/x, has then spent f*L/P of the budget,
+and its short window S resets it S*(1 - f*B/x) after the trouble ends (Google SRE Workbook, ch. 5, and its algebra).
+
+Counts are integers and targets are Decimal; a comparison never passes through a float.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from slo.objective import Notify, Objective, TierSpec
+from slo.quantity import plain
+from slo.signals import SIGNALS
+
+STANDARD_WINDOWS_S = (300, 1800, 3600, 7200, 21600, 86400, 259200)
+MIN_BAD_EVENTS = 5
+MIN_BAD_EVENTS_LOW_FACTOR = 10
+LOW_FACTOR = 6
+MIN_COVERAGE_EXHAUSTED = Decimal("0.10")
+FINE_WINDOW_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class _Default:
+    name: str
+    budget: Decimal
+    long_s: int
+    notify: Literal["page", "ticket"]
+    floor: Decimal
+    cap: Decimal
+
+
+DEFAULT_TIERS = (
+    _Default("fast", Decimal("0.02"), 3600, "page", Decimal(6), Decimal("0.25")),
+    _Default("medium", Decimal("0.05"), 21600, "page", Decimal(3), Decimal("0.15")),
+    _Default("slow", Decimal("0.10"), 86400, "ticket", Decimal("1.2"), Decimal("0.12")),
+    _Default("long", Decimal("0.10"), 259200, "ticket", Decimal(1), Decimal("0.10")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """One burn alert of one objective."""
+
+    name: str
+    budget: Decimal
+    long_s: int
+    short_s: int
+    notify: Notify
+    factor: Decimal
+    min_bad_events: int
+    allowed_bad: Decimal
+    period_s: int
+
+    @property
+    def bad_share_needed(self) -> Decimal:
+        """Share of bad events in the long window above which the tier fires."""
+        return self.factor * self.allowed_bad
+
+    @property
+    def budget_spent(self) -> Decimal:
+        """Share of the period's budget that is gone when it fires."""
+        return self.factor * self.long_s / self.period_s
+
+    @property
+    def severity(self) -> Literal["critical", "warning", "info"]:
+        severities: dict[Notify, Literal["critical", "warning", "info"]] = {"page": "critical", "ticket": "warning"}
+        return severities.get(self.notify, "info")
+
+    @property
+    def spread_s(self) -> int | None:
+        """Bad events must lie in two different spans of this length: a minute, or None for a tick."""
+        return 60 if self.long_s >= FINE_WINDOW_S else None
+
+    def detection_s(self, bad_share: Decimal) -> Decimal | None:
+        """Seconds from a clean start to firing at a constant share of bad events; None when it never fires."""
+        if bad_share <= self.bad_share_needed:
+            return None
+        return self.long_s * self.bad_share_needed / bad_share
+
+    def reset_s(self, bad_share: Decimal) -> Decimal | None:
+        """Seconds from the end of the trouble to the end of the alert; None when it never fired."""
+        if bad_share <= self.bad_share_needed:
+            return None
+        return self.short_s * (1 - self.bad_share_needed / bad_share)
+
+
+def tiers(objective: Objective) -> tuple[Tier, ...]:
+    """The objective's burn alerts: those set by hand, else the defaults that fit its period."""
+    if objective.alerts.tiers is not None:
+        return tuple(_by_hand(objective, spec) for spec in objective.alerts.tiers)
+    return tuple(_default(objective, tier) for tier in DEFAULT_TIERS if tier.long_s <= objective.window)
+
+
+def windows_s(objective: Objective) -> tuple[int, ...]:
+    """Every window that is kept for an objective: the standard ones, its tiers' and its period, ascending."""
+    own = {window for tier in tiers(objective) for window in (tier.long_s, tier.short_s)}
+    return tuple(sorted({*STANDARD_WINDOWS_S, *own, objective.window}))
+
+
+def burn_rate(bad: int, total: int, allowed_bad: Decimal) -> float | None:
+    """Burn over a window from its counts; None without events."""
+    return None if total <= 0 else bad / total / float(allowed_bad)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCounts:
+    """What one window holds: events, and whether its bad ones lie in at least two spans (see `Tier.spread_s`)."""
+
+    good: int
+    bad: int
+    coverage: float = 1.0
+    bad_spans: int = 2
+
+    @property
+    def total(self) -> int:
+        return self.good + self.bad
+
+
+def long_burns(tier: Tier, window: WindowCounts) -> bool:
+    """Whether the long window alone asks for the alert: burn * coverage > f, enough bad events, in two spans."""
+    return (
+        window.total > 0
+        and Decimal(window.bad) * Decimal(window.coverage) > tier.bad_share_needed * window.total
+        and window.bad >= tier.min_bad_events
+        and window.bad_spans >= 2
+    )
+
+
+def short_burns(tier: Tier, window: WindowCounts) -> bool:
+    """Whether the short window burns above the factor now."""
+    return window.total > 0 and Decimal(window.bad) > tier.bad_share_needed * window.total
+
+
+def next_state(
+    tier: Tier, *, firing: bool, long: WindowCounts, short: WindowCounts
+) -> Literal["ok", "pending", "firing"]:
+    """The tier's state now. Coverage damps starting only; a firing tier ends on good events in the short window, or
+    when the long window holds no event any more: silence alone is no recovery."""
+    if firing:
+        quiet = long.total == 0 or (short.total > 0 and not short_burns(tier, short))
+        return "ok" if quiet else "firing"
+    if not long_burns(tier, long):
+        return "ok"
+    return "firing" if short_burns(tier, short) else "pending"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The error budget of one period so far."""
+
+    good: int
+    bad: int
+    allowance: Decimal
+    remaining: float
+    exhausted_in_s: float | None
+
+
+def budget(objective: Objective, *, good: int, bad: int, age: float, bad_per_s: float) -> Budget:
+    """The budget from the period's counts.
+
+    `age` is the share (0..1] of the period since the earliest event held: a young service gets the allowance of a
+    whole period at the traffic seen so far. `bad_per_s` is the rate of bad events over the last hour.
+    """
+    total = good + bad
+    if total == 0:
+        return Budget(good, bad, Decimal(0), 1.0, None)
+    allowance = objective.allowed_bad * total / Decimal(str(min(max(age, 1e-9), 1.0)))
+    left = allowance - bad
+    if left <= 0:
+        exhausted_in_s: float | None = 0.0
+    else:
+        exhausted_in_s = None if bad_per_s <= 0 else float(left) / bad_per_s
+    return Budget(good, bad, allowance, float(left / allowance), exhausted_in_s)
+
+
+def _minimum(objective: Objective, *, notify: Notify, factor: Decimal) -> int:
+    if objective.alerts.min_bad_events is not None:
+        return objective.alerts.min_bad_events
+    return MIN_BAD_EVENTS_LOW_FACTOR if notify == "page" and factor < LOW_FACTOR else MIN_BAD_EVENTS
+
+
+def _default(objective: Objective, tier: _Default) -> Tier:
+    factor = max(tier.budget * objective.window / tier.long_s, tier.floor)
+    factor = min(factor, tier.cap / objective.allowed_bad)
+    notify = tier.notify if SIGNALS[objective.signal].notify == "page" else "ticket"
+    return Tier(
+        tier.name,
+        tier.budget,
+        tier.long_s,
+        tier.long_s // 12,
+        notify,
+        factor,
+        _minimum(objective, notify=notify, factor=factor),
+        objective.allowed_bad,
+        objective.window,
+    )
+
+
+def _by_hand(objective: Objective, spec: TierSpec) -> Tier:
+    factor = spec.budget * objective.window / spec.long
+    return Tier(
+        spec.name,
+        spec.budget,
+        spec.long,
+        spec.short if spec.short is not None else max(spec.long // 12, 1),
+        spec.notify,
+        factor,
+        _minimum(objective, notify=spec.notify, factor=factor),
+        objective.allowed_bad,
+        objective.window,
+    )
+
+
+def factor_text(tier: Tier) -> str:
+    """The factor to at most two decimals, for people."""
+    return plain(tier.factor.quantize(Decimal("0.01")))

@@ -1,0 +1,95 @@
+"""Durations, shares and sizes as people write them: text in, exact numbers out, and back.
+
+Every number of a spec is read here from its authored text into a Decimal, so that a target of 99.9 % is
+0.999 and not 0.9990000000000001. Raises `QuantityError` with what was written and what would be right.
+"""
+
+import re
+from decimal import Decimal, InvalidOperation
+
+UNIT_S = {
+    "ms": Decimal("0.001"),
+    "s": Decimal(1),
+    "m": Decimal(60),
+    "h": Decimal(3600),
+    "d": Decimal(86400),
+    "w": Decimal(604800),
+}
+SIZE_BYTES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_DURATION = re.compile(rf"({_NUMBER})(ms|s|m|h|d|w)")
+_SHARE = re.compile(rf"({_NUMBER})\s*%?")
+_SIZE = re.compile(rf"({_NUMBER})\s*([kmg]?)b?", re.IGNORECASE)
+
+
+class QuantityError(ValueError):
+    """A text that is not the quantity it should be; the message says what would be."""
+
+
+def duration_s(text: object) -> Decimal:
+    """Seconds of a duration such as `500ms`, `1.5s`, `5m`, `28d`; positive, always with a unit."""
+    match = _DURATION.fullmatch(str(text).strip())
+    if match is None:
+        raise QuantityError(f"{text!s} is not a duration: write a number and a unit, as 500ms, 1.5s, 5m, 1h or 28d")
+    seconds = Decimal(match[1]) * UNIT_S[match[2]]
+    if seconds <= 0:
+        raise QuantityError(f"{text!s} is no time at all: a duration is above 0")
+    return seconds
+
+
+def whole_seconds(text: object) -> int:
+    """A duration that must be a whole number of seconds, as windows are."""
+    seconds = duration_s(text)
+    if seconds != seconds.to_integral_value():
+        raise QuantityError(f"{text!s} is not a whole number of seconds")
+    return int(seconds)
+
+
+def share(text: object) -> Decimal:
+    """The fraction that a percentage means: both `95` and `95%` give 0.95. Always in percent, never a fraction."""
+    match = _SHARE.fullmatch(str(text).strip())
+    if match is None:
+        raise QuantityError(f"{text!s} is not a share: write a percentage, as 95, 99.9 or 99.9%")
+    return Decimal(match[1]) / 100
+
+
+def number(text: object) -> Decimal:
+    """A plain non-negative number."""
+    try:
+        value = Decimal(str(text).strip())
+    except InvalidOperation:
+        raise QuantityError(f"{text!s} is not a number") from None
+    if not value.is_finite() or value < 0:
+        raise QuantityError(f"{text!s} is not a number of 0 or more")
+    return value
+
+
+def size_bytes(text: object) -> int:
+    """Bytes of a size such as `16k` or `1.5m` (k is 1,024)."""
+    match = _SIZE.fullmatch(str(text).strip())
+    if match is None:
+        raise QuantityError(f"{text!s} is not a size: write bytes, or a number with k, m or g, as 16k")
+    return int(Decimal(match[1]) * SIZE_BYTES[match[2].lower()])
+
+
+def plain(value: Decimal) -> str:
+    """Fixed-point text without exponent or trailing zeros: what goes into YAML, PromQL and people's eyes."""
+    text = format(value, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def duration_text(seconds: Decimal | float) -> str:
+    """The shortest exact label of a duration (`1h`, `28d`, `90s`, `500ms`): the same text everywhere."""
+    value = Decimal(str(seconds))
+    for unit in ("d", "h", "m", "s"):
+        if value and value % UNIT_S[unit] == 0:
+            return f"{int(value / UNIT_S[unit])}{unit}"
+    if value >= 1:
+        return f"{plain(value)}s"
+    return f"{plain(value * 1000)}ms"
+
+
+def percent_text(fraction: Decimal) -> str:
+    """`99.9%` of 0.999."""
+    return f"{plain(fraction * 100)}%"

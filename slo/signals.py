@@ -1,0 +1,282 @@
+"""What is measured: the one table of names, units, kinds and attributes (DESIGN 4.3).
+
+Every other room takes a name from here; `tests/test_structure.py` holds that none is typed elsewhere. A metric is
+written once by its OpenTelemetry name; its Prometheus and SQL names are derived by the rules of the OTel-Prometheus
+compatibility specification (dots to underscores, unit suffix, `_total` on counters), or stand beside it where the
+rule would give another name than users know. GenAI names are our own constants: the upstream ones moved to a new
+repository and the old package marks them deprecated.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["counter", "gauge", "histogram"]
+UNIT_SUFFIX = {"s": "_seconds", "By": "_bytes", "W": "_watts", "Cel": "_celsius", "J": "_joules"}
+
+# Attribute and resource keys.
+SERVICE_NAME = "service.name"
+SERVICE_VERSION = "service.version"
+SERVICE_INSTANCE = "service.instance.id"
+ENVIRONMENT = "deployment.environment.name"
+SOURCE = "firsttoken.source"
+OPERATION = "gen_ai.operation.name"
+REQUEST_MODEL = "gen_ai.request.model"
+RESPONSE_MODEL = "gen_ai.response.model"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105  a kind of token of a language model, no secret
+LATENCY_TTFT = "gen_ai.latency.time_to_first_token"
+LATENCY_TPOT = "gen_ai.latency.time_per_output_token"
+LATENCY_E2E = "gen_ai.latency.e2e"
+LATENCY_QUEUE = "gen_ai.latency.time_in_queue"
+ERROR_TYPE = "error.type"
+OBJECTIVE = "firsttoken.objective"
+OBJECTIVE_HASH = "firsttoken.objective_hash"
+RESULT = "firsttoken.result"
+OUTCOME = "firsttoken.outcome"
+STREAM = "firsttoken.stream"
+CLASS = "firsttoken.class"
+SIGNAL = "firsttoken.signal"
+DIALECT = "firsttoken.dialect"
+REQUEST_ID = "firsttoken.request_id"
+TIME_TO_FIRST_ANSWER = "firsttoken.time_to_first_answer"
+TOKEN_COUNT_SOURCE = "firsttoken.token_count_source"  # noqa: S105  where a count comes from, no secret
+LONGEST_GAP = "firsttoken.longest_gap"
+KV_AT_ARRIVAL = "firsttoken.kv_cache.occupancy"
+KV_MAX = "firsttoken.kv_cache.occupancy.max"
+REASON = "firsttoken.reason"
+RANK = "rank"
+
+# Prometheus label of each attribute; `service` and `model` would collide with Kubernetes target labels.
+LABELS = {
+    SERVICE_NAME: "service_name",
+    REQUEST_MODEL: "model_name",
+    ENVIRONMENT: "environment",
+    OBJECTIVE: "objective",
+    OBJECTIVE_HASH: "objective_hash",
+    RESULT: "result",
+    OUTCOME: "outcome",
+    SIGNAL: "signal",
+    TOKEN_TYPE: "type",
+    CLASS: "class",
+    REASON: "reason",
+    DIALECT: "dialect",
+    SOURCE: "source",
+    RANK: "rank",
+}
+
+SERVICE_LABEL = LABELS[SERVICE_NAME]
+MODEL_LABEL = LABELS[REQUEST_MODEL]
+ENVIRONMENT_LABEL = LABELS[ENVIRONMENT]
+
+# Values with a meaning.
+GOOD, BAD = "good", "bad"
+OUTCOMES = ("ok", "no_output", "cancelled", "error", "rejected", "quota", "timeout", "client_error")
+SOURCES = ("proxy", "middleware", "engine", "otel")
+SYNTHETIC_CLASS = "synthetic"
+UNKNOWN_MODEL, OTHER_MODEL, ALL_MODELS = "unknown", "other", "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One instrument: OTel name, UCUM unit, kind and the attribute keys beyond service, model and environment."""
+
+    name: str
+    unit: str
+    kind: Kind
+    description: str
+    attributes: tuple[str, ...] = ()
+    prometheus_name: str = ""
+    sql_name: str = ""
+
+    @property
+    def prometheus(self) -> str:
+        """The name on a Prometheus page: of the samples of a counter or gauge, of the family of a histogram."""
+        if self.prometheus_name:
+            return self.prometheus_name
+        base = self.name.replace(".", "_")
+        suffix = UNIT_SUFFIX.get(self.unit, "")
+        if self.unit == "1" and self.kind == "gauge" and not base.endswith("_ratio"):
+            suffix = "_ratio"
+        if not base.endswith(suffix):
+            base += suffix
+        return f"{base}_total" if self.kind == "counter" else base
+
+    @property
+    def sql(self) -> str:
+        """The name in the `signal` and `name` columns of the collector's tables."""
+        return self.sql_name or self.name.removeprefix("firsttoken.").replace(".", "_")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Prometheus labels beyond service, model and environment."""
+        return tuple(LABELS[key] for key in self.attributes)
+
+
+TTFT = Metric(
+    "gen_ai.server.time_to_first_token",
+    "s",
+    "histogram",
+    "Time from the whole request held to the first token event of a streamed answer.",
+    sql_name="ttft",
+)
+TPOT = Metric(
+    "gen_ai.server.time_per_output_token",
+    "s",
+    "histogram",
+    "Mean time of each output token after the first of one request.",
+    sql_name="tpot",
+)
+E2E = Metric(
+    "gen_ai.server.request.duration",
+    "s",
+    "histogram",
+    "Time from the whole request held to the end of the answer.",
+    sql_name="e2e",
+)
+SLO_EVENTS = Metric(
+    "firsttoken.slo.events",
+    "{event}",
+    "counter",
+    "Good and bad events of each objective, judged at the objective's own threshold and deadline.",
+    (OBJECTIVE, OBJECTIVE_HASH, RESULT),
+)
+CENSORED = Metric(
+    "firsttoken.censored",
+    "s",
+    "histogram",
+    "How long requests had waited that ended past a deadline without a value.",
+    (SIGNAL,),
+)
+REQUESTS = Metric("firsttoken.requests", "{request}", "counter", "Admitted requests by outcome.", (OUTCOME, CLASS))
+IN_FLIGHT = Metric("firsttoken.requests.in_flight", "{request}", "gauge", "Requests admitted and not ended.")
+WAITING_FIRST_TOKEN = Metric(
+    "firsttoken.requests.waiting_first_token",
+    "{request}",
+    "gauge",
+    "Streaming requests without a first token yet.",
+)
+OVERDUE = Metric(
+    "firsttoken.requests.overdue",
+    "{request}",
+    "gauge",
+    "Requests past a deadline and still without a value.",
+    (SIGNAL,),
+)
+LAST_TOKEN_AGE = Metric(
+    "firsttoken.last_token_age",
+    "s",
+    "gauge",
+    "While requests are in flight: time since the later of the last token event and the moment in-flight left 0.",
+)
+HEARTBEAT = Metric("firsttoken.heartbeat", "1", "counter", "One a second that the sidecar has lived.")
+ENGINE_RUNNING = Metric("firsttoken.engine.running", "{request}", "gauge", "Requests the engine is running.")
+ENGINE_WAITING = Metric("firsttoken.engine.waiting", "{request}", "gauge", "Requests the engine holds in its queue.")
+ENGINE_PREEMPTIONS = Metric("firsttoken.engine.preemptions", "{preemption}", "counter", "Preemptions in the engine.")
+KV_OCCUPANCY = Metric(
+    "firsttoken.kv_cache.occupancy",
+    "1",
+    "gauge",
+    "Share of KV blocks or tokens pinned by running requests, 0 to 1.",
+    (RANK,),
+)
+KV_CAPACITY = Metric(
+    "firsttoken.kv_cache.capacity",
+    "{token}",
+    "gauge",
+    "Tokens the KV cache can hold.",
+    (RANK,),
+    prometheus_name="firsttoken_kv_cache_capacity_tokens",
+)
+PREFIX_HIT_RATIO = Metric(
+    "firsttoken.prefix_cache.hit_ratio", "1", "gauge", "Share of prompt tokens found in the prefix cache."
+)
+TOKENS = Metric("firsttoken.tokens", "{token}", "counter", "Tokens of ended requests, by type.", (TOKEN_TYPE,))
+
+WIRE_METRICS = (
+    TTFT,
+    TPOT,
+    E2E,
+    SLO_EVENTS,
+    CENSORED,
+    REQUESTS,
+    IN_FLIGHT,
+    WAITING_FIRST_TOKEN,
+    OVERDUE,
+    LAST_TOKEN_AGE,
+    HEARTBEAT,
+    ENGINE_RUNNING,
+    ENGINE_WAITING,
+    ENGINE_PREEMPTIONS,
+    KV_OCCUPANCY,
+    KV_CAPACITY,
+    PREFIX_HIT_RATIO,
+    TOKENS,
+)
+"""What a sidecar sends over OTLP and shows on its `/metrics`."""
+
+LATENCY_METRICS = (TTFT, TPOT, E2E)
+BY_NAME = {metric.name: metric for metric in WIRE_METRICS}
+
+# What a sidecar says of itself, on its own `/metrics` only.
+CONFIG_RELOAD_OK = Metric(
+    "firsttoken.config.last_reload_successful",
+    "{bool}",
+    "gauge",
+    "1 when the last load of slo.yaml succeeded.",
+)
+SPEC_INFO = Metric("firsttoken.spec.info", "{spec}", "gauge", "Always 1; the hash of the spec in force is a label.")
+
+SIDECAR_METRICS = (CONFIG_RELOAD_OK, SPEC_INFO)
+
+# What the collector computes and shows on its `/metrics`.
+BURN_RATE = Metric("firsttoken.burn_rate", "{burn}", "gauge", "Bad share over the window, over the allowed bad share.")
+BUDGET_REMAINING = Metric(
+    "firsttoken.error_budget_remaining",
+    "1",
+    "gauge",
+    "Share of the period's error budget left; below 0 is overspent.",
+)
+BUDGET_EXHAUSTED_IN = Metric(
+    "firsttoken.budget_exhausted_in",
+    "s",
+    "gauge",
+    "Time to the end of the error budget at the last hour's rate of bad events.",
+)
+LATENCY = Metric("firsttoken.latency", "s", "gauge", "Latency quantile over the window, from merged histograms.")
+COVERAGE = Metric("firsttoken.coverage", "1", "gauge", "Share of the window from which telemetry is known.")
+
+COLLECTOR_METRICS = (BURN_RATE, BUDGET_REMAINING, BUDGET_EXHAUSTED_IN, LATENCY, COVERAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One kind of promise that an objective can make."""
+
+    name: str
+    title: str
+    threshold: Literal["duration", "share", "count", "none"]
+    unit: str
+    alert: str
+    notify: Literal["page", "ticket"]
+    metric: Metric | None = None
+
+
+SIGNALS = {
+    signal.name: signal
+    for signal in (
+        Signal("ttft", "time to first token", "duration", "s", "LLMTTFTBudgetBurn", "page", TTFT),
+        Signal("tpot", "time per output token", "duration", "s", "LLMTPOTBudgetBurn", "page", TPOT),
+        Signal("e2e", "request duration", "duration", "s", "LLME2EBudgetBurn", "page", E2E),
+        Signal("availability", "availability", "none", "", "LLMAvailabilityBudgetBurn", "page"),
+        Signal("kv_occupancy", "KV-cache occupancy", "share", "1", "LLMKVCacheBudgetBurn", "ticket", KV_OCCUPANCY),
+        Signal("queue", "waiting requests", "count", "{request}", "LLMQueueBudgetBurn", "ticket", ENGINE_WAITING),
+    )
+}
+
+# Classic bucket edges of latency histograms on /metrics; each objective's own threshold joins them as an exact edge.
+LATENCY_BUCKETS_S = (
+    0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0,
+    7.5, 10.0, 20.0, 40.0, 80.0, 160.0,
+)  # fmt: skip

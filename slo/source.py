@@ -1,0 +1,135 @@
+"""YAML with a memory of where everything stood: text in, plain values and their positions out.
+
+PyYAML's own constructor keeps the last of two equal keys silently, turns 99.9 into a float and forgets lines. This
+room composes the node tree instead and walks it once: scalars that look like numbers become Decimal from their text,
+a repeated key or an alias is refused, and the position of every key and value is kept under its path, which is also
+the `loc` that pydantic names in its errors.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import yaml
+
+MAX_FILE_BYTES = 1 << 20
+MAX_NODES = 50_000
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault of a spec file: where it stands, and what is wrong and what would be right."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+
+
+class SpecError(ValueError):
+    """A spec that cannot be used; carries every problem found, each with its position. Nothing of it was applied."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, problems)))
+
+
+@dataclass(slots=True)
+class Document:
+    """One YAML document as plain values, with the position of each path."""
+
+    file: str
+    data: object = None
+    marks: dict[Path, tuple[int, int]] = field(default_factory=dict)
+
+    def problem(self, path: Path, message: str) -> Problem:
+        """A problem at the nearest position known for `path`."""
+        for end in range(len(path), -1, -1):
+            if path[:end] in self.marks:
+                line, column = self.marks[path[:end]]
+                return Problem(self.file, line, column, message)
+        return Problem(self.file, 1, 1, message)
+
+
+def documents(text: str, file: str) -> list[Document]:
+    """Every non-empty document of `text`. Raises `SpecError` on bad YAML, a repeated key or an alias."""
+    if len(text.encode()) > MAX_FILE_BYTES:
+        raise SpecError([Problem(file, 1, 1, f"more than {MAX_FILE_BYTES} bytes: a spec is a short file")])
+    try:
+        nodes = list(_composed(text))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        raise SpecError([Problem(file, line, column, f"not YAML: {error.problem or error.context}")]) from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise SpecError([Problem(file, 1, 1, f"not YAML: {error or 'nested too deep'}")]) from None
+    return [_Walk(Document(file)).read(node) for node in nodes if node is not None]
+
+
+def _composed(text: str) -> Iterator[yaml.Node | None]:
+    yield from yaml.compose_all(text, Loader=yaml.SafeLoader)
+
+
+class _Walk:
+    """The one walk over a document's nodes; keeps the nodes seen, to refuse aliases and endless trees."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._seen: set[int] = set()
+
+    def read(self, root: yaml.Node) -> Document:
+        self._document.data = self._value(root, ())
+        return self._document
+
+    def _fail(self, node: yaml.Node, message: str) -> SpecError:
+        mark = node.start_mark
+        return SpecError([Problem(self._document.file, mark.line + 1, mark.column + 1, message)])
+
+    def _value(self, node: yaml.Node, path: Path) -> object:
+        if id(node) in self._seen:
+            raise self._fail(node, "YAML aliases are not read here: write the value out")
+        self._seen.add(id(node))
+        if len(self._seen) > MAX_NODES:
+            raise self._fail(node, f"more than {MAX_NODES} values: a spec is a short file")
+        self._document.marks.setdefault(path, (node.start_mark.line + 1, node.start_mark.column + 1))
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._value(child, (*path, index)) for index, child in enumerate(node.value)]
+        return self._scalar(node)
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, object]:
+        values: dict[str, object] = {}
+        for key_node, value_node in node.value:
+            key = str(key_node.value)
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self._fail(key_node, "a key must be plain text")
+            if key == "<<":
+                raise self._fail(key_node, "YAML merge keys are not read here: write the values out")
+            if key in values:
+                raise self._fail(key_node, f"key {key} stands twice: keep one")
+            self._document.marks[(*path, key)] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+            values[key] = self._value(value_node, (*path, key))
+        return values
+
+    def _scalar(self, node: yaml.Node) -> object:
+        text = str(node.value)
+        if node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+            return _decimal(text)
+        if node.tag == "tag:yaml.org,2002:bool":
+            return text.lower() in ("true", "yes", "on")
+        if node.tag == "tag:yaml.org,2002:null":
+            return None
+        return text
+
+
+def _decimal(text: str) -> object:
+    """The number as authored; text that YAML calls a number and people do not (0x1F, 1_000, .inf) stays text."""
+    if text.replace(".", "", 1).removeprefix("-").isascii() and text.replace(".", "", 1).removeprefix("-").isdigit():
+        return Decimal(text)
+    return text

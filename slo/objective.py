@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from slo import quantity
 from slo.signals import OTHER_MODEL, SIGNALS, SYNTHETIC_CLASS
-from slo.source import Document, Problem, SpecError, documents
+from slo.source import Document, Problem, SpecError, documents, faults
 
 DEFAULT_WINDOW_S = 28 * 86400
 MAX_WINDOW_S = 400 * 86400
@@ -168,9 +168,11 @@ class Objective(_Model):
     @classmethod
     def _authored(cls, data: Any) -> Any:
         """Read the threshold by the signal's own unit, where both are there to read."""
-        if not isinstance(data, dict) or "threshold" not in data or data.get("signal") not in SIGNALS:
+        if not isinstance(data, dict) or "threshold" not in data:
             return data
-        signal = SIGNALS[data["signal"]]
+        signal = SIGNALS.get(str(data.get("signal")))
+        if signal is None:  # the signal's own fault is said; in what unit to read the threshold is not known
+            return {key: value for key, value in data.items() if key != "threshold"}
         read = {"duration": quantity.duration_s, "share": quantity.share, "count": quantity.number}.get(
             signal.threshold
         )
@@ -329,7 +331,7 @@ def parse(text: str, file: str = "slo.yaml") -> tuple[Spec, ...]:
 def json_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of one slo.yaml document, for editors and other tools."""
     schema = Spec.model_json_schema(by_alias=True)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "firsttoken slo.yaml", **schema}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "firsttoken slo.yaml"}
 
 
 def _files(path: Path, problems: list[Problem]) -> list[Path]:
@@ -364,33 +366,4 @@ def _parse(text: str, file: str, read: list[tuple[Spec, Document]], problems: li
         try:
             read.append((Spec.model_validate(document.data), document))
         except ValidationError as error:
-            problems.extend(_problems(document, error))
-
-
-def _problems(document: Document, error: ValidationError) -> Iterable[Problem]:
-    for fault in error.errors(include_url=False):
-        path = tuple(part for part in fault["loc"] if part != "function-before")
-        message = fault["msg"].removeprefix("Value error, ")
-        # A check of a whole model names its field in front: "threshold: ..." or "objectives.1.name: ...".
-        if head := re.match(r"([a-z_]+(?:\.[a-z0-9_]+)*): ", message):
-            named = tuple(int(part) if part.isdigit() else part for part in head[1].split("."))
-            path, message = (*path, *named), message[head.end() :]
-        yield document.problem(path, f"{_shown(path)}: {_explained(fault, message)}" if path else message)
-
-
-def _shown(path: tuple[str | int, ...]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
-
-
-def _explained(fault: Any, message: str) -> str:
-    kind = fault["type"]
-    if kind == "extra_forbidden":
-        return "unknown key: check the spelling, or remove it"
-    if kind == "missing":
-        return "missing: it must be given"
-    if kind == "literal_error":
-        return f"{fault['input']!s} is not allowed: use {fault['ctx']['expected']}"
-    shown = fault["input"]
-    if isinstance(shown, str | int | Decimal) and kind != "value_error":
-        return f"{shown!s}: {message[0].lower()}{message[1:]}"
-    return message
+            problems.extend(faults(document, error))

@@ -6,16 +6,20 @@ a repeated key or an alias is refused, and the position of every key and value i
 the `loc` that pydantic names in its errors.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 import yaml
+from pydantic import ValidationError
 
 MAX_FILE_BYTES = 1 << 20
 MAX_NODES = 50_000
 
 Path = tuple[str | int, ...]
+_NUMBER = re.compile(r"-?[0-9]*\.?[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,10 @@ def documents(text: str, file: str) -> list[Document]:
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         raise SpecError([Problem(file, line, column, f"not YAML: {error.problem or error.context}")]) from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise SpecError([Problem(file, 1, 1, f"not YAML: {error or 'nested too deep'}")]) from None
-    return [_Walk(Document(file)).read(node) for node in nodes if node is not None]
+        said = " ".join(str(error).split()) if isinstance(error, yaml.YAMLError) else "nested too deep"
+        raise SpecError([Problem(file, 1, 1, f"not YAML: {said}")]) from None
+    found = [_Walk(Document(file)).read(node) for node in nodes if node is not None]
+    return [document for document in found if document.data is not None]
 
 
 def _composed(text: str) -> Iterator[yaml.Node | None]:
@@ -130,6 +136,37 @@ class _Walk:
 
 def _decimal(text: str) -> object:
     """The number as authored; text that YAML calls a number and people do not (0x1F, 1_000, .inf) stays text."""
-    if text.replace(".", "", 1).removeprefix("-").isascii() and text.replace(".", "", 1).removeprefix("-").isdigit():
-        return Decimal(text)
-    return text
+    return Decimal(text) if _NUMBER.fullmatch(text) else text
+
+
+def faults(document: Document, error: ValidationError) -> Iterator[Problem]:
+    """pydantic's complaints about `document`, each at its place and in our own words."""
+    found = error.errors(include_url=False)
+    for fault in found:
+        path = fault["loc"]
+        if fault["type"] == "too_short" and any(other["loc"][:-1][: len(path)] == path for other in found):
+            continue  # pydantic counts a list whose items are faulty as empty: say only what is wrong with the items
+        message = fault["msg"].removeprefix("Value error, ")
+        # A check of a whole model names its field in front: "threshold: ..." or "objectives.1.name: ...".
+        if head := re.match(r"([a-z_]+(?:\.[a-z0-9_]+)*): ", message):
+            named = tuple(int(part) if part.isdigit() else part for part in head[1].split("."))
+            path, message = (*path, *named), message[head.end() :]
+        yield document.problem(path, f"{_shown(path)}: {_explained(fault, message)}" if path else message)
+
+
+def _shown(path: tuple[str | int, ...]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+def _explained(fault: Any, message: str) -> str:
+    kind = fault["type"]
+    if kind == "extra_forbidden":
+        return "unknown key: check the spelling, or remove it"
+    if kind == "missing":
+        return "missing: it must be given"
+    if kind == "literal_error":
+        return f"{fault['input']!s} is not allowed: use {fault['ctx']['expected']}"
+    shown = fault["input"]
+    if isinstance(shown, str | int | Decimal) and kind != "value_error":
+        return f"{shown!s}: {message[0].lower()}{message[1:]}"
+    return message

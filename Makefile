@@ -1,0 +1,57 @@
+# Each target does its own set-up; `make help` lists them.
+PYTHON ?= python3
+BIN := .venv/bin
+PACKAGES := firsttoken slo sidecar collector alerts dashboards capacity demo_server
+DEMO_ARGS ?=
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check generate bench clean prerequisites
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(BIN)/.dev ## make .venv with everything that development needs
+	@echo "ready: $(BIN)/firsttoken --help"
+
+demo: $(BIN)/.demo ## run the whole story on this machine: load, an incident, a page, recovery
+	@$(BIN)/firsttoken demo $(DEMO_ARGS)
+
+test: check ## run the checks, then every test against the real tools
+	@tests/install_tools.sh
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(BIN)/.dev ## format, lint, types, import contracts
+	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache >/dev/null || $(BIN)/lint-imports --no-cache
+
+generate: $(BIN)/.dev ## write alerts/generated, dashboards/generated and the generated docs anew
+	@$(BIN)/firsttoken alerts build --slo slo.yaml --out alerts/generated
+	@$(BIN)/firsttoken dashboards build --slo slo.yaml --out dashboards/generated
+	@$(BIN)/python -m tests.generate_docs
+
+bench: $(BIN)/.dev ## measure every promise of speed
+	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean: ## remove what the targets made
+	rm -rf .venv .demo build dist artifacts *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+
+prerequisites:
+	@command -v git >/dev/null || { echo "git is missing: apt-get install git"; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing: apt-get install python3 python3-venv"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "$$($(PYTHON) --version) is too old, 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "python3-venv is missing: apt-get install python3-venv"; exit 1; }
+
+# A stamp says which extra is installed; [dev] holds all of [demo].
+$(BIN)/.demo: pyproject.toml constraints.txt | prerequisites
+	@test -x $(BIN)/pip || { echo "making .venv"; $(PYTHON) -m venv .venv; }
+	@echo "installing firsttoken[demo] into .venv (minutes the first time; torch is the large part)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[demo]'
+	@touch $@
+
+$(BIN)/.dev: $(BIN)/.demo
+	@echo "installing firsttoken[dev] into .venv"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@

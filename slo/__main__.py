@@ -1,0 +1,7 @@
+"""`python -m slo`."""
+
+import sys
+
+from slo.cli import main
+
+sys.exit(main())

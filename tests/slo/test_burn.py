@@ -1,0 +1,204 @@
+"""Burn arithmetic, against the design's figures, promtool-checked tables and plain simulation."""
+
+import itertools
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo.burn import (
+    STANDARD_WINDOWS_S,
+    Tier,
+    WindowCounts,
+    budget,
+    burn_rate,
+    long_burns,
+    next_state,
+    short_burns,
+    tiers,
+    windows_s,
+)
+from slo.objective import Objective, parse
+
+
+def objective(target: str = "99%", extra: str = "", *, signal: str = "ttft", threshold: str = "500ms") -> Objective:
+    text = f"service: s\nobjectives: [{{name: o, signal: {signal}, target: {target}, threshold: {threshold}{extra}}}]"
+    return parse(text)[0].objectives[0]
+
+
+@pytest.mark.parametrize(
+    ("target", "factors"),
+    [
+        ("99.9%", "13.44 5.6 2.8 1"),
+        ("99%", "13.44 5.6 2.8 1"),
+        ("95%", "5 3 2.4 1"),
+        ("90%", "2.5 1.5 1.2 1"),
+        ("50%", "0.5 0.3 0.24 0.2"),
+    ],
+)
+def test_default_factors_follow_from_the_target(target: str, factors: str) -> None:
+    assert [tier.factor for tier in tiers(objective(target))] == [Decimal(f) for f in factors.split()]
+
+
+@given(st.decimals("0.01", "99.999", places=3), st.sampled_from([1, 3, 7, 28, 30, 90]))
+def test_every_default_tier_can_fire_and_factors_fall(target: Decimal, days: int) -> None:
+    found = tiers(objective(f"{target}%", f", window: {days}d"))
+    assert all(tier.bad_share_needed < 1 for tier in found)
+    assert all(a.factor >= b.factor for a, b in itertools.pairwise(found))
+    assert all(tier.long_s <= days * 86400 and tier.short_s * 12 == tier.long_s for tier in found)
+
+
+def test_a_page_tier_with_a_low_factor_waits_for_more_bad_events() -> None:
+    assert [(t.notify, t.min_bad_events) for t in tiers(objective("95%"))] == [
+        ("page", 10), ("page", 10), ("ticket", 5), ("ticket", 5),
+    ]  # fmt: skip
+    assert [t.min_bad_events for t in tiers(objective("99%"))] == [5, 10, 5, 5]
+    assert {t.min_bad_events for t in tiers(objective("99%", ", alerts: {min_bad_events: 7}"))} == {7}
+
+
+def test_saturation_signals_notify_by_ticket_unless_told_otherwise() -> None:
+    kv = {"signal": "kv_occupancy", "threshold": "90%"}
+    assert {t.notify for t in tiers(objective("99%", **kv))} == {"ticket"}
+    by_hand = tiers(objective("99%", ", alerts: {tiers: [{name: fast, budget: 2%, long: 1h, notify: page}]}", **kv))
+    assert [(t.notify, t.severity) for t in by_hand] == [("page", "critical")]
+
+
+def test_a_tier_set_by_hand_is_taken_as_it_stands() -> None:
+    (tier,) = tiers(
+        objective("95%", ", window: 10m, alerts: {tiers: [{name: fast, budget: 50%, long: 60s, short: 15s}]}")
+    )
+    assert (tier.factor, tier.short_s, tier.bad_share_needed, tier.spread_s) == (5, 15, Decimal("0.25"), None)
+
+
+def test_windows_are_the_standard_ones_the_tiers_and_the_period() -> None:
+    assert windows_s(objective()) == (*STANDARD_WINDOWS_S, 28 * 86400)
+    assert windows_s(objective("99%", ", window: 7d, alerts: {tiers: [{name: a, budget: 2%, long: 90m}]}")) == (
+        300, 450, 1800, 3600, 5400, 7200, 21600, 86400, 259200, 604800,
+    )  # fmt: skip
+
+
+# Minutes to detection at a constant bad share over a period of 30 days, simulated minute by minute for the stock
+# factors (reference table of DESIGN's sources): page 1h, page 6h, ticket 1d, ticket 3d; None means never.
+STOCK = [("1h", "2%"), ("6h", "5%"), ("1d", "10%"), ("3d", "10%")]
+DETECTION_MIN = {
+    ("99.9", "1"): (1, 3, 5, 5),
+    ("99.9", "0.1"): (9, 22, 44, 44),
+    ("99.9", "0.02"): (44, 109, 217, 217),
+    ("99", "1"): (9, 22, 44, 44),
+    ("99", "0.2"): (44, 109, 217, 217),
+    ("99", "0.1"): (None, 217, 433, 433),
+    ("95", "1"): (44, 109, 217, 217),
+    ("95", "0.5"): (None, 217, 433, 433),
+    ("95", "0.2"): (None, None, 1081, 1081),
+    ("95", "0.1"): (None, None, None, 2161),
+}
+
+
+@pytest.mark.parametrize(("target", "share"), DETECTION_MIN)
+def test_detection_times_are_those_of_the_minute_by_minute_simulation(target: str, share: str) -> None:
+    listed = ", ".join(f"{{name: t{i}, budget: {b}, long: {long}}}" for i, (long, b) in enumerate(STOCK))
+    found = tiers(objective(f"{target}%", f", window: 30d, alerts: {{tiers: [{listed}]}}"))
+    for tier, minutes in zip(found, DETECTION_MIN[target, share], strict=True):
+        seconds = tier.detection_s(Decimal(share))
+        if minutes is None:
+            assert seconds is None
+        else:
+            assert seconds is not None
+            assert minutes * 60 - 60 <= seconds <= minutes * 60  # a simulation by the minute sees it at the next one
+
+
+def test_reset_comes_from_the_short_window_and_spent_budget_from_the_long() -> None:
+    fast = tiers(objective("99.9%", ", window: 30d"))[0]
+    assert fast.reset_s(Decimal(1)) == 300 * (1 - Decimal("0.0144"))
+    assert fast.reset_s(Decimal("0.01")) is None
+    assert fast.budget_spent == Decimal("0.02")
+
+
+def walk(tier: Tier, bad_at: list[bool], *, step_s: int) -> list[str]:
+    """States over time of one event a step, by plain recount of both windows."""
+    state, states = "ok", []
+    for now in range(len(bad_at)):
+        windows = []
+        for length in (tier.long_s, tier.short_s):
+            seen = bad_at[max(0, now + 1 - length // step_s) : now + 1]
+            windows.append(WindowCounts(good=seen.count(False), bad=seen.count(True)))
+        state = next_state(tier, firing=state == "firing", long=windows[0], short=windows[1])
+        states.append(state)
+    return states
+
+
+def test_a_burn_fires_once_and_resolves_on_good_events() -> None:
+    tier = tiers(objective("95%"))[0]
+    states = walk(tier, [False] * 60 + [True] * 30 + [False] * 60, step_s=60)
+    fired = [a != "firing" and b == "firing" for a, b in itertools.pairwise(states)]
+    assert sum(fired) == 1
+    assert states[-1] in ("ok", "pending")
+    # The short window burns at once, the long one after 25 % of its hour: 20 bad of 81 and more.
+    assert states.index("firing") == pytest.approx(60 + 15, abs=3)
+
+
+def test_silence_is_no_recovery_until_the_long_window_has_passed() -> None:
+    tier = tiers(objective("95%"))[0]
+    quiet = WindowCounts(0, 0)
+    assert next_state(tier, firing=True, long=WindowCounts(0, 50), short=quiet) == "firing"
+    assert next_state(tier, firing=True, long=quiet, short=quiet) == "ok"
+    assert next_state(tier, firing=True, long=WindowCounts(0, 50), short=WindowCounts(20, 0)) == "ok"
+
+
+@pytest.mark.parametrize(
+    ("case", "window", "burns"),
+    [
+        ("clearly over", WindowCounts(50, 50), True),
+        ("exactly at the factor is not over it", WindowCounts(75, 25), False),
+        ("one event over", WindowCounts(74, 26), True),
+        ("too few bad events", WindowCounts(0, 9), False),
+        ("bad events in one minute only", WindowCounts(50, 50, bad_spans=1), False),
+        ("half the window is not known", WindowCounts(60, 40, coverage=0.5), False),
+        ("known enough for its share", WindowCounts(40, 60, coverage=0.5), True),
+        ("nothing happened", WindowCounts(0, 0), False),
+    ],
+)
+def test_when_a_long_window_asks_for_an_alert(case: str, window: WindowCounts, burns: bool) -> None:
+    assert long_burns(tiers(objective("95%"))[0], window) is burns, case
+
+
+def test_long_without_short_is_pending() -> None:
+    tier = tiers(objective("95%"))[0]
+    assert not short_burns(tier, WindowCounts(75, 25))
+    assert next_state(tier, firing=False, long=WindowCounts(10, 90), short=WindowCounts(10, 0)) == "pending"
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=8))
+def test_burn_of_concatenated_windows_is_the_count_weighted_mean(parts: list[tuple[int, int]]) -> None:
+    allowed = Decimal("0.05")
+    bad, total = sum(b for _, b in parts), sum(g + b for g, b in parts)
+    whole = burn_rate(bad, total, allowed)
+    if total == 0:
+        assert whole is None
+        return
+    each = [(burn_rate(b, g + b, allowed), g + b) for g, b in parts]
+    assert whole == pytest.approx(sum(rate * n for rate, n in each if rate is not None) / total)
+
+
+@pytest.mark.parametrize(
+    ("case", "counts", "remaining", "exhausted_in_s"),
+    [
+        ("nothing happened", {"good": 0, "bad": 0, "age": 1.0, "bad_per_s": 0.0}, 1.0, None),
+        ("half spent", {"good": 9950, "bad": 50, "age": 1.0, "bad_per_s": 0.01}, 0.5, 5000.0),
+        (
+            "a young service has the budget of its period",
+            {"good": 995, "bad": 5, "age": 0.1, "bad_per_s": 0.0},
+            0.95,
+            None,
+        ),
+        ("all spent", {"good": 900, "bad": 100, "age": 1.0, "bad_per_s": 1.0}, -9.0, 0.0),
+        ("spent and quiet stays spent", {"good": 900, "bad": 100, "age": 1.0, "bad_per_s": 0.0}, -9.0, 0.0),
+    ],
+)
+def test_the_budget_comes_from_counts(
+    case: str, counts: dict[str, float], remaining: float, exhausted_in_s: float | None
+) -> None:
+    found = budget(objective("99%"), **counts)  # type: ignore[arg-type]
+    assert found.remaining == pytest.approx(remaining), case
+    assert found.exhausted_in_s == (None if exhausted_in_s is None else pytest.approx(exhausted_in_s))

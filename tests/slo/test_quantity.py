@@ -1,0 +1,109 @@
+"""Quantities as people write them, read exactly."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo import quantity
+from slo.quantity import QuantityError
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("500ms", "0.5"),
+        ("1.5s", "1.5"),
+        ("5m", "300"),
+        ("1h", "3600"),
+        ("28d", "2419200"),
+        ("2w", "1209600"),
+        (" 1s ", "1"),
+    ],
+)
+def test_a_duration_is_read_with_its_unit(text: str, seconds: str) -> None:
+    assert quantity.duration_s(text) == Decimal(seconds)
+
+
+@pytest.mark.parametrize("text", ["500", "0s", "-1s", "1 s", "s", "", "1e3s", "1m30s", "1y", "١s", None, "1ms\n2"])
+def test_what_is_no_duration_is_refused_with_an_example(text: object) -> None:
+    with pytest.raises(QuantityError, match="duration"):
+        quantity.duration_s(text)
+
+
+def test_a_window_is_whole_seconds() -> None:
+    assert quantity.whole_seconds("90s") == 90
+    with pytest.raises(QuantityError, match="whole number of seconds"):
+        quantity.whole_seconds("1500ms")
+
+
+@pytest.mark.parametrize(("text", "fraction"), [("95", "0.95"), ("99.9%", "0.999"), ("0.5 %", "0.005"), ("100", "1")])
+def test_a_share_is_always_in_percent(text: str, fraction: str) -> None:
+    assert quantity.share(text) == Decimal(fraction)
+
+
+@pytest.mark.parametrize("text", ["ninety", "-1%", "", "1e2", "50%%"])
+def test_what_is_no_share_is_refused(text: str) -> None:
+    with pytest.raises(QuantityError, match="percentage"):
+        quantity.share(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("16k", 16384), ("1.5m", 1572864), ("100", 100), ("2KB", 2048), ("1g", 1 << 30)]
+)
+def test_sizes_are_powers_of_1024(text: str, size: int) -> None:
+    assert quantity.size_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["big", "-1k", "1t", ""])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(QuantityError, match="size"):
+        quantity.size_bytes(text)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "x", ""])
+def test_a_number_is_finite_and_not_negative(text: str) -> None:
+    with pytest.raises(QuantityError, match="number"):
+        quantity.number(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("0.0009999999999999432", "0.0009999999999999432"),
+        ("13.440", "13.44"),
+        ("1E+3", "1000"),
+        ("0", "0"),
+        ("120", "120"),
+    ],
+)
+def test_plain_text_has_no_exponent_and_no_trailing_zero(value: str, text: str) -> None:
+    assert quantity.plain(Decimal(value)) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (300, "5m"),
+        (3600, "1h"),
+        (86400, "1d"),
+        (2419200, "28d"),
+        (15, "15s"),
+        (90, "90s"),
+        (0.5, "500ms"),
+        (1.5, "1.5s"),
+    ],
+)
+def test_a_window_has_one_label_everywhere(seconds: float, text: str) -> None:
+    assert quantity.duration_text(seconds) == text
+
+
+@given(st.integers(min_value=1, max_value=10**10))
+def test_the_label_of_a_duration_reads_back(milliseconds: int) -> None:
+    seconds = Decimal(milliseconds) / 1000
+    assert quantity.duration_s(quantity.duration_text(seconds)) == seconds
+
+
+def test_a_percentage_is_written_without_noise() -> None:
+    assert quantity.percent_text(Decimal("0.999")) == "99.9%"

@@ -1,0 +1,31 @@
+"""What every test run keeps to: nothing skips in CI, and tests for an accelerator run only where one is."""
+
+import os
+import shutil
+from collections.abc import Generator
+
+import pytest
+
+IN_CI = os.environ.get("CI") == "true"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect (not skip) what needs an accelerator where there is none."""
+    if shutil.which("nvidia-smi"):
+        return
+    without = [item for item in items if item.get_closest_marker("gpu") is not None]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if item not in without]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a skip is a failure: a missing tool must not look like a passing test."""
+    report = yield
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, and nothing may skip with CI=true: {report.longrepr}"
+    return report

@@ -228,7 +228,36 @@ CONFIG_RELOAD_OK = Metric(
 )
 SPEC_INFO = Metric("firsttoken.spec.info", "{spec}", "gauge", "Always 1; the hash of the spec in force is a label.")
 
-SIDECAR_METRICS = (CONFIG_RELOAD_OK, SPEC_INFO)
+TELEMETRY_FAULTS = Metric(
+    "firsttoken.telemetry.faults",
+    "{fault}",
+    "counter",
+    "Faults of the telemetry itself, by type; none touched a response.",
+    (REASON,),
+)
+UNPARSED = Metric(
+    "firsttoken.unparsed",
+    "{event}",
+    "counter",
+    "Events of answers that the dialect could not read: passed on, never guessed.",
+    (DIALECT,),
+)
+EXPORT_DROPPED = Metric(
+    "firsttoken.export.dropped",
+    "{item}",
+    "counter",
+    "Spans and data points that were given up before delivery.",
+    (SIGNAL, REASON),
+)
+SCRAPES_FAILED = Metric(
+    "firsttoken.scrape.failed",
+    "{scrape}",
+    "counter",
+    "Polls of the engine's metrics page without a usable answer.",
+    (REASON,),
+)
+
+SIDECAR_METRICS = (CONFIG_RELOAD_OK, SPEC_INFO, TELEMETRY_FAULTS, UNPARSED, EXPORT_DROPPED, SCRAPES_FAILED)
 
 # What the collector computes and shows on its `/metrics`.
 BURN_RATE = Metric("firsttoken.burn_rate", "{burn}", "gauge", "Bad share over the window, over the allowed bad share.")
@@ -247,7 +276,49 @@ BUDGET_EXHAUSTED_IN = Metric(
 LATENCY = Metric("firsttoken.latency", "s", "gauge", "Latency quantile over the window, from merged histograms.")
 COVERAGE = Metric("firsttoken.coverage", "1", "gauge", "Share of the window from which telemetry is known.")
 
-COLLECTOR_METRICS = (BURN_RATE, BUDGET_REMAINING, BUDGET_EXHAUSTED_IN, LATENCY, COVERAGE)
+# What the collector says of itself.
+INTAKE_BODIES = Metric("firsttoken.collector.bodies", "{body}", "counter", "OTLP bodies acknowledged after commit.")
+INTAKE_REPEATED = Metric(
+    "firsttoken.collector.repeated", "{body}", "counter", "OTLP bodies that came again and were counted once."
+)
+INTAKE_DROPPED = Metric(
+    "firsttoken.collector.dropped", "{item}", "counter", "Spans and data points not counted, by reason.", (REASON,)
+)
+INTAKE_REFUSED = Metric(
+    "firsttoken.collector.refused", "{body}", "counter", "OTLP bodies answered with an error, by status.", (REASON,)
+)
+COMMITS = Metric("firsttoken.collector.commits", "{commit}", "counter", "Write transactions committed.")
+COMMIT_FAILURES = Metric(
+    "firsttoken.collector.commit_failures", "{commit}", "counter", "Write transactions that failed and were undone."
+)
+COMMIT_TIME = Metric("firsttoken.collector.commit_time", "s", "counter", "Time spent in committed transactions.")
+TICKS = Metric("firsttoken.collector.ticks", "{tick}", "counter", "Evaluations made.")
+TICK_FAILURES = Metric("firsttoken.collector.tick_failures", "{tick}", "counter", "Evaluations that failed.")
+TICK_DURATION = Metric("firsttoken.collector.tick_duration", "s", "gauge", "Length of the last evaluation.")
+NOTIFIED = Metric("firsttoken.collector.notified", "{alert}", "counter", "Alerts or groups that receivers took.")
+NOTIFY_FAILURES = Metric(
+    "firsttoken.collector.notify_failures", "{delivery}", "counter", "Deliveries that a receiver did not take."
+)
+
+COLLECTOR_METRICS = (
+    BURN_RATE,
+    BUDGET_REMAINING,
+    BUDGET_EXHAUSTED_IN,
+    LATENCY,
+    COVERAGE,
+    INTAKE_BODIES,
+    INTAKE_REPEATED,
+    INTAKE_DROPPED,
+    INTAKE_REFUSED,
+    COMMITS,
+    COMMIT_FAILURES,
+    COMMIT_TIME,
+    TICKS,
+    TICK_FAILURES,
+    TICK_DURATION,
+    NOTIFIED,
+    NOTIFY_FAILURES,
+)
 
 
 @dataclass(frozen=True, slots=True)

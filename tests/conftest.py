@@ -5,6 +5,11 @@ import shutil
 from collections.abc import Generator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Machines are shared and slow at times: no test depends on the time an example takes.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 IN_CI = os.environ.get("CI") == "true"
 

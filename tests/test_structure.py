@@ -24,7 +24,7 @@ ONLY_IMPORTER = {
     "opentelemetry.exporter": {"sidecar/emit.py"},
     "pynvml": {"sidecar/gpu.py"},
     "grafanalib": {"dashboards/panels.py"},
-    "prometheus_client": {"sidecar/admin.py", "collector/exposition.py", "demo_server/metrics.py"},
+    "prometheus_client": {"sidecar/exposition.py", "collector/exposition.py", "demo_server/metrics.py"},
 }
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "core", "base", "manager", "misc"}
 

@@ -1,0 +1,154 @@
+"""`firsttoken capacity`: load on a server, and what it took.
+
+`load` sends open-loop streaming chat requests and reports latency from the moment each was due. Exit codes: 0 fine,
+1 not one request was answered well, 2 usage, bad input or a target that cannot be asked.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import orjson
+from rich.console import Console
+
+from capacity import screen
+from capacity.client import Target, target
+from capacity.discovery import first_model
+from capacity.errors import CapacityError, TargetError, WorkloadError
+from capacity.load import DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT_S, Limits, Plan, run
+from capacity.record import Load
+from capacity.schedule import Span, Workload, arrivals, fixed, poisson
+from capacity.summary import Summary, summarise
+from slo.signals import SYNTHETIC_CLASS
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run `firsttoken capacity ...`; returns the exit code."""
+    args = _parser(os.environ).parse_args(argv)
+    try:
+        return _load(args)
+    except CapacityError as error:
+        print(f"firsttoken capacity: {error}", file=sys.stderr)
+        return 2
+
+
+def _load(args: argparse.Namespace) -> int:
+    plan = _plan(args)
+    report_to = _writable(args.json)
+    load = asyncio.run(_run(plan, is_quiet=args.quiet))
+    summary = summarise(load)
+    if report_to is not None:
+        _write(report_to, load, summary)
+    if not args.quiet:
+        Console(highlight=False, soft_wrap=True).print(screen.report(summary))
+    if not summary.outcomes.get("ok") and load.records:
+        print(f"firsttoken capacity: no request was answered well: {_first_error(load)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _plan(args: argparse.Namespace) -> Plan:
+    if args.target is None:
+        raise TargetError("--target is missing: write --target http://HOST:PORT")
+    to = target(args.target)
+    chance = Random(args.seed)  # noqa: S311  chance for a load, no secret
+    is_fixed = args.schedule == "fixed"
+    times = fixed(args.rate, args.seconds) if is_fixed else poisson(args.rate, args.seconds, chance)
+    workload = Workload(_models(args.model, to), _span("--input", args.input), _span("--output", args.output))
+    return Plan(
+        to,
+        arrivals(times, workload, chance),
+        args.seconds,
+        Limits(args.max_in_flight, args.timeout),
+        None if args.request_class == "none" else args.request_class,
+        args.seed,
+    )
+
+
+async def _run(plan: Plan, *, is_quiet: bool) -> Load:
+    """The load; SIGINT and SIGTERM end it early with what it has."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    console = Console(stderr=True, quiet=is_quiet)
+    with screen.progress(console, plan.seconds) as show:
+        return await run(plan, stop=stop, on_progress=show)
+
+
+def _models(named: list[str], to: Target) -> tuple[tuple[str, float], ...]:
+    """Models and weights as `NAME` or `NAME=WEIGHT`; without any, the first that the target lists."""
+    return tuple(_model(text) for text in named) or ((first_model(to), 1.0),)
+
+
+def _model(text: str) -> tuple[str, float]:
+    name, equals, weight = text.rpartition("=")
+    if not equals:
+        return text, 1.0
+    try:
+        return name, float(weight)
+    except ValueError:
+        raise WorkloadError(f"--model {text}: {weight!r} is no weight: write NAME or NAME=WEIGHT") from None
+
+
+def _span(flag: str, text: str) -> Span:
+    low, _, high = text.partition("-")
+    try:
+        return Span(int(low), int(high or low))
+    except ValueError:
+        raise WorkloadError(f"{flag} {text} is no length: write N or LOW-HIGH") from None
+
+
+def _writable(path: str | None) -> Path | None:
+    """The report's path, found writable before the load rather than after it."""
+    if path is None:
+        return None
+    try:
+        Path(path).open("ab").close()
+    except OSError as error:
+        raise WorkloadError(f"--json {path} cannot be written: {error.strerror}") from None
+    return Path(path)
+
+
+def _write(path: Path, load: Load, summary: Summary) -> None:
+    path.write_bytes(orjson.dumps({"summary": summary.as_json(), **load.as_json()}, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def _first_error(load: Load) -> str:
+    return next((record.error for record in load.records if record.error), load.records[0].outcome)
+
+
+def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="firsttoken capacity", description="How much load a server takes.")
+    parser.add_argument("--version", action="version", version=f"firsttoken {version('firsttoken')}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="load")
+    load = commands.add_parser("load", help="send open-loop load and report latency from when each request was due")
+
+    def add(flag: str, **options: Any) -> None:
+        """A flag whose default FIRSTTOKEN_<FLAG> may give."""
+        set_by = environ.get(f"FIRSTTOKEN_{flag.lstrip('-').replace('-', '_').upper()}")
+        if set_by is not None:
+            options["default"] = [set_by] if options.get("action") == "append" else set_by
+        load.add_argument(flag, **options)
+
+    add("--target", metavar="URL", help="OpenAI-compatible server, as http://127.0.0.1:8001")
+    add("--rate", type=float, default=1.0, metavar="R", help="requests a second (%(default)s)")
+    add("--seconds", type=float, default=60.0, metavar="N", help="length of the schedule (%(default)s)")
+    add("--schedule", choices=("poisson", "fixed"), default="poisson", help="gaps between requests (%(default)s)")
+    add("--model", action="append", default=[], metavar="NAME[=WEIGHT]", help="repeatable; else the target's first")
+    add("--input", default="32", metavar="N|LOW-HIGH", help="words of prompt, about a token each (%(default)s)")
+    add("--output", default="64", metavar="N|LOW-HIGH", help="tokens asked for (%(default)s)")
+    add("--seed", type=int, default=0, metavar="S", help="same seed, same load (%(default)s)")
+    add("--max-in-flight", type=int, default=DEFAULT_MAX_IN_FLIGHT, metavar="N", help="at once (%(default)s)")
+    add("--timeout", type=float, default=DEFAULT_TIMEOUT_S, metavar="S", help="patience a request (%(default)s)")
+    add("--class", dest="request_class", default=SYNTHETIC_CLASS, metavar="NAME", help="or none (%(default)s)")
+    add("--json", metavar="FILE", help="write summary and every record")
+    load.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    return parser

@@ -1,0 +1,121 @@
+"""The admin address: `/metrics`, `/healthz`, `/readyz`, over as little HTTP as that needs.
+
+GET and HEAD only; one answer after another on a kept connection. With a token every page but the two probes asks for
+it (`Authorization: Bearer ...`): the probes say no more than yes or no.
+"""
+
+import asyncio
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+from sidecar import limits
+from sidecar.http_head import RequestHead, find
+from sidecar.http_read import Event, Refusal, RequestReader
+
+_MAX_BODY = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One page."""
+
+    status: int
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+
+
+Pages = dict[bytes, Callable[[], Answer]]
+PROBES = (b"/healthz", b"/readyz")
+_REASONS = {200: "OK", 401: "Unauthorized", 404: "Not Found", 405: "Method Not Allowed", 500: "Internal Server Error"}
+
+
+class AdminDoor:
+    """Makes a connection of each accepted socket, up to a number."""
+
+    def __init__(self, pages: Pages, *, token: str | None = None) -> None:
+        self.pages, self.token = pages, token
+        self.open: set[AdminConnection] = set()
+
+    def __call__(self) -> "AdminConnection":
+        return AdminConnection(self)
+
+    def answer(self, head: RequestHead) -> Answer:
+        """The page that a request asks for."""
+        page = self.pages.get(head.path)
+        if page is None:
+            return Answer(404, b"not found: there is /metrics, /healthz and /readyz\n")
+        if head.method not in (b"GET", b"HEAD"):
+            return Answer(405, b"only GET and HEAD\n")
+        if self.token is not None and head.path not in PROBES and not self._authorized(head, self.token):
+            return Answer(401, b"the admin token is needed: Authorization: Bearer ...\n")
+        return page()
+
+    def _authorized(self, head: RequestHead, token: str) -> bool:
+        given = find(head.headers, b"authorization") or b""
+        return hmac.compare_digest(given, b"Bearer " + token.encode())
+
+    def close(self) -> None:
+        for connection in list(self.open):
+            connection.close()
+
+
+class AdminConnection(asyncio.Protocol):
+    """One client of the admin address."""
+
+    def __init__(self, door: AdminDoor) -> None:
+        self._door = door
+        self._transport: asyncio.Transport | None = None
+        self._reader = RequestReader(max_head=limits.MAX_HEAD_BYTES, max_body=_MAX_BODY)
+        self._idle: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are asyncio's in all but their bases.
+        self._transport = cast("asyncio.Transport", transport)
+        if len(self._door.open) >= limits.ADMIN_CONNECTIONS:
+            self._transport.abort()
+            return
+        self._door.open.add(self)
+        self._rest()
+
+    def data_received(self, data: bytes) -> None:
+        self._rest()
+        for event in self._reader.feed(data):
+            if self._transport is None or self._transport.is_closing():
+                return
+            self._take(event)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  the loop's own signature
+        self._door.open.discard(self)
+        self._transport = None
+        if self._idle is not None:
+            self._idle.cancel()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def _rest(self) -> None:
+        """Close the connection if nothing comes for a while."""
+        if self._idle is not None:
+            self._idle.cancel()
+        self._idle = asyncio.get_running_loop().call_later(limits.ADMIN_IDLE_S, self.close)
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Refusal):
+            self._send(Answer(event.status, event.message.encode() + b"\n"), body=True, keep=False)
+        elif isinstance(event, RequestHead):
+            keep = event.keep_alive and not event.has_body and event.upgrade is None and event.minor == 1
+            self._send(self._door.answer(event), body=event.method != b"HEAD", keep=keep)
+
+    def _send(self, answer: Answer, *, body: bool, keep: bool) -> None:
+        assert self._transport is not None
+        closing = "" if keep else "Connection: close\r\n"
+        head = (
+            f"HTTP/1.1 {answer.status} {_REASONS.get(answer.status, 'Error')}\r\n"
+            f"Content-Type: {answer.content_type}\r\nContent-Length: {len(answer.body)}\r\n{closing}\r\n"
+        )
+        self._transport.write(head.encode() + (answer.body if body else b""))
+        if not keep:
+            self._transport.close()

@@ -1,0 +1,97 @@
+"""The body of a response as a source of events: which kind it is by its head, unpacked, split.
+
+`Body(...)` decides once, by status and headers, how a body is read; `feed` and `flush` then give its raw events. A body
+of a kind that cannot be read is `blind`, and so becomes one whose packing turns out corrupt: its bytes still pass, they
+are counted in `unread` and never guessed at.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+from sidecar.dialects import Ask
+from sidecar.encoding import Unpacker, UnpackError, unpacker
+from sidecar.sse import EventReader, LineReader, RawEvent, Reader, WholeReader
+
+Kind = Literal["events", "whole", "blind"]
+
+_NDJSON_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines")
+# Types that say nothing of what the bytes are: read as the dialect would have it, believed only if it can be.
+_UNTOLD_TYPES = ("", "application/octet-stream", "text/plain")
+
+
+class Body:
+    """One response body. `told`: the head said what it is; without that, only what parses is believed."""
+
+    __slots__ = ("_reader", "_unpacker", "_unreadable", "feed", "kind", "told")
+
+    def __init__(self, ask: Ask, status: int, *, content_type: str, content_encoding: str) -> None:
+        media_type = content_type.partition(";")[0].strip().lower()
+        self.told = media_type not in _UNTOLD_TYPES
+        self._reader: Reader
+        self.kind: Kind
+        self.kind, self._reader = _reader(ask, status, media_type)
+        self._unpacker: Unpacker | None = None
+        self._unreadable = 0
+        self.feed: Callable[[bytes], list[RawEvent]] = self._reader.feed
+        try:
+            self._unpacker = unpacker(content_encoding)
+        except UnpackError:
+            self._go_blind()
+        else:
+            if self._unpacker is not None:
+                self.feed = self._feed_packed
+
+    @property
+    def unread(self) -> int:
+        """Events over the size limit, and one for a body that could not be read at all."""
+        return self._unreadable + self._reader.skipped
+
+    def flush(self) -> list[RawEvent]:
+        """What the body ended in without a terminator."""
+        return self._reader.flush()
+
+    def _feed_packed(self, data: bytes) -> list[RawEvent]:
+        assert self._unpacker is not None
+        events: list[RawEvent] = []
+        try:
+            for piece in self._unpacker.feed(data):
+                events += self._reader.feed(piece)
+        except UnpackError:
+            self._go_blind()
+        return events
+
+    def _go_blind(self) -> None:
+        self._unreadable = 1 + self._reader.skipped
+        self.kind, self._unpacker = "blind", None
+        self._reader = BlindReader()
+        self.feed = lambda _data: []
+
+
+class BlindReader:
+    """Sees nothing, and counts that there was something."""
+
+    __slots__ = ("skipped",)
+
+    def __init__(self) -> None:
+        self.skipped = 0
+
+    def feed(self, data: bytes) -> list[RawEvent]:
+        self.skipped = self.skipped or min(len(data), 1)
+        return []
+
+    def flush(self) -> list[RawEvent]:
+        return []
+
+
+def _reader(ask: Ask, status: int, media_type: str) -> tuple[Kind, Reader]:
+    if status >= 300 or media_type == "application/json" or media_type.endswith("+json"):
+        return "whole", WholeReader()
+    if media_type == "text/event-stream":
+        return "events", EventReader()
+    if media_type in _NDJSON_TYPES:
+        return "events", LineReader()
+    if media_type not in _UNTOLD_TYPES:
+        return "blind", BlindReader()
+    if not ask.stream:
+        return "whole", WholeReader()
+    return "events", LineReader() if ask.dialect.framing == "ndjson" else EventReader()

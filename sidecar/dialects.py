@@ -1,0 +1,256 @@
+"""The APIs that the eye can read: one table, a row for each, and how a request finds its row.
+
+`recognise` looks at method and path alone; `read_ask` looks into the request's body, or into its head and tail when it
+is long, and says what is asked. A row names pure functions from `dialects_openai` and `dialects_native`; to add a
+dialect is to add a section there and a row here, with its recorded bytes as test data. What no row matches is proxied
+and never counted.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import orjson
+
+from sidecar import dialects_native as native
+from sidecar import dialects_openai as openai
+from sidecar.facts import Event, Json, name
+
+LOOK_BYTES = 65_536
+TAIL_BYTES = 16_384
+MAX_CHOICES_ASKED = 1 << 20
+
+Read = Callable[[Json], Event]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One API: where it lives, how its answers are framed, and the functions that read them.
+
+    `streams`: what the path itself says about streaming; None leaves it to the body, whose silence means
+    `streams_by_default`. `ends`: whether a whole stream always carries an end mark or a finish reason.
+    """
+
+    name: str
+    operation: str
+    event: Read
+    answer: Read
+    framing: Literal["sse", "ndjson"] = "sse"
+    model: Callable[[Json], str | None] = native.plain_model
+    choices: Callable[[Json], int] = openai.choices_asked
+    generates: Callable[[Json], bool] = lambda _body: True
+    streams: bool | None = None
+    streams_by_default: bool = False
+    ends: bool = True
+    overload_429: bool = False
+    path_model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a request asks for. `prompt_bytes` is the length of its whole body."""
+
+    dialect: Dialect
+    operation: str
+    model: str | None
+    stream: bool
+    choices: int = 1
+    wants_usage: bool = False
+    prompt_bytes: int = 0
+    generates: bool = True
+
+
+def _ollama_generates(body: Json) -> bool:
+    # Without a prompt these calls load or unload a model.
+    return bool(body.get("messages") or body.get("prompt") or body.get("images"))
+
+
+def _sglang_choices(body: Json) -> int:
+    text = body.get("text") or body.get("input_ids")
+    batch = len(text) if isinstance(text, list) and text and isinstance(text[0], str | list) else 1
+    params = body.get("sampling_params")
+    return batch * (openai.choices_asked(params) if isinstance(params, dict) else 1)
+
+
+CHAT = Dialect("openai.chat", "chat", openai.chat_event, openai.chat_answer)
+INVOCATIONS = replace(CHAT)
+COMPLETIONS = Dialect(
+    "openai.completions",
+    "text_completion",
+    openai.completions_event,
+    openai.completions_event,
+    choices=openai.prompts,
+)
+RESPONSES = Dialect(
+    "openai.responses", "chat", openai.responses_event, openai.responses_answer, model=openai.responses_model
+)
+ANTHROPIC = Dialect(
+    "anthropic.messages", "chat", native.anthropic_event, native.anthropic_answer, model=native.anthropic_model
+)
+TGI = Dialect("tgi", "text_completion", native.tgi_event, native.tgi_event, overload_429=True)
+TGI_STREAM = replace(TGI, streams=True)
+TGI_WHOLE = replace(TGI, streams=False)
+TGI_ROOT = replace(TGI, generates=lambda body: "inputs" in body)
+OLLAMA_CHAT = Dialect(
+    "ollama.chat",
+    "chat",
+    native.ollama_event,
+    native.ollama_event,
+    framing="ndjson",
+    generates=_ollama_generates,
+    streams_by_default=True,
+)
+OLLAMA_GENERATE = replace(OLLAMA_CHAT, name="ollama.generate", operation="text_completion")
+LLAMACPP = Dialect("llamacpp", "text_completion", native.llamacpp_event, native.llamacpp_event)
+SGLANG = Dialect("sglang", "text_completion", native.sglang_event, native.sglang_event, choices=_sglang_choices)
+TRITON = Dialect(
+    "triton",
+    "text_completion",
+    native.triton_event,
+    native.triton_event,
+    model=native.triton_model,
+    ends=False,
+    streams=False,
+)
+TRITON_STREAM = replace(TRITON, streams=True)
+
+# The end of a path, the longer first; any prefix may stand before it (`/openai`, `/proxy/7`).
+_BY_PATH_END = (
+    ("/chat/completions", CHAT),
+    ("/completions", COMPLETIONS),
+    ("/responses", RESPONSES),
+    ("/v1/messages", ANTHROPIC),
+    ("/generate_stream", TGI_STREAM),
+    ("/generate", SGLANG),
+    ("/api/chat", OLLAMA_CHAT),
+    ("/completion", LLAMACPP),
+    ("/infill", LLAMACPP),
+    ("/invocations", INVOCATIONS),
+)
+_INVOCATION_KEYS = (("messages", CHAT), ("inputs", TGI), ("prompt", COMPLETIONS))
+_OLLAMA_GENERATE_END = "/api/generate"
+_TRITON_PATH = re.compile(r"/v2/models/([^/]+)(?:/versions/[^/]+)?/generate(_stream)?$")
+_DEPLOYMENT_PATH = re.compile(r"/deployments/([^/]+)/(?:chat/)?completions$")
+
+
+def recognise(method: str, path: str) -> Dialect | None:
+    """The dialect of a request by its method and path (without query); None for all that is no ask for an answer."""
+    if method != "POST":
+        return None
+    path = path.rstrip("/")
+    if not path:
+        return TGI_ROOT
+    if path.endswith(_OLLAMA_GENERATE_END):
+        return OLLAMA_GENERATE
+    if (match := _TRITON_PATH.search(path)) is not None:
+        return replace(TRITON_STREAM if match[2] else TRITON, path_model=name(match[1]))
+    for end, dialect in _BY_PATH_END:
+        if path.endswith(end):
+            match = _DEPLOYMENT_PATH.search(path) if "/deployments/" in path else None
+            return dialect if match is None else replace(dialect, path_model=name(match[1]))
+    return None
+
+
+def read_ask(
+    dialect: Dialect, body: bytes, *, complete: bool = True, tail: bytes = b"", size: int | None = None
+) -> Ask:
+    """What a request asks for; never fails, whatever the bytes: what cannot be read is as if it were not there.
+
+    A long body is looked into at its head (`body`, with `complete=False`) and its last bytes (`tail`), since many
+    clients write `model` and `stream` after the messages; `size` is its whole length in bytes.
+    """
+    fields = _parsed(body) if complete else _glimpsed(body, tail)
+    dialect = _refined(dialect, fields)
+    stream = fields.get("stream")
+    if dialect.streams is not None:
+        stream = dialect.streams
+    elif not isinstance(stream, bool):
+        stream = dialect.streams_by_default
+    options = fields.get("stream_options")
+    return Ask(
+        dialect=dialect,
+        operation=dialect.operation,
+        model=name(fields.get("model")) or dialect.path_model,
+        stream=stream,
+        choices=min(dialect.choices(fields), MAX_CHOICES_ASKED),
+        wants_usage=isinstance(options, dict) and options.get("include_usage") is True,
+        prompt_bytes=len(body) if size is None else size,
+        generates=bool(dialect.generates(fields)) or not complete,
+    )
+
+
+def _refined(dialect: Dialect, fields: dict[str, Json]) -> Dialect:
+    """One path can belong to several servers: the body's keys tell which."""
+    if dialect is SGLANG:
+        return TGI_WHOLE if "inputs" in fields and "text" not in fields else SGLANG
+    if dialect is INVOCATIONS:
+        return next((other for key, other in _INVOCATION_KEYS if key in fields), CHAT)
+    return dialect
+
+
+def _parsed(body: bytes) -> dict[str, Json]:
+    try:
+        fields = orjson.loads(body)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+_SCALARS = {"true": True, "false": False}
+_KEYS = ("messages", "prompt", "inputs", "text", "input_ids")
+_VALUE = re.compile(rb'\s*:\s*(?:"((?:[^"\\]|\\.){1,1024})"|(true|false|[0-9]{1,9})\b)')
+_AFTER_KEY = re.compile(rb"\s*:")
+
+
+def _glimpsed(head: bytes, tail: bytes) -> dict[str, Json]:
+    """The few fields that matter, found in pieces of a body.
+
+    Inside a JSON string every quote is escaped, so a quoted key before a colon is a key, not the prompt's text. The
+    head's first and else the tail's last is taken: nearest to the top level.
+    """
+    fields: dict[str, Json] = {key: True for key in _KEYS if _has_key(head, key)}
+    for key in ("model", "stream", "n", "include_usage"):
+        value = _scalar(head, key, last=False)
+        if value is None:
+            value = _scalar(tail, key, last=True)
+        if value is not None:
+            fields[key] = value
+    if (include := fields.pop("include_usage", None)) is not None:
+        fields["stream_options"] = {"include_usage": include}
+    return fields
+
+
+def _has_key(piece: bytes, key: str) -> bool:
+    quoted = b'"%s"' % key.encode()
+    start = piece.find(quoted)
+    return start >= 0 and _AFTER_KEY.match(piece, start + len(quoted)) is not None
+
+
+def _scalar(piece: bytes, key: str, *, last: bool) -> Json:
+    quoted = b'"%s"' % key.encode()
+    value: Json = None
+    start = piece.find(quoted)
+    while start >= 0:
+        match = _VALUE.match(piece, start + len(quoted))
+        if match is not None:
+            value = _value(match)
+            if not last:
+                return value
+        start = piece.find(quoted, start + len(quoted))
+    return value
+
+
+def _value(match: re.Match[bytes]) -> Json:
+    text, word = match[1], match[2]
+    if text is not None:
+        return _parsed_string(text)
+    return _SCALARS.get(word.decode()) if not word.isdigit() else int(word)
+
+
+def _parsed_string(text: bytes) -> str | None:
+    try:
+        value = orjson.loads(b'"%s"' % text)
+    except ValueError:
+        return None
+    return value if isinstance(value, str) else None

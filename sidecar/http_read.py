@@ -1,0 +1,293 @@
+"""HTTP/1.1 readers without a socket: bytes in, heads, body pieces and ends out.
+
+`RequestReader` stands between a client and us and is strict: whatever two parsers could read differently (both
+framing fields, two lengths, a coding that is not `chunked`, bare line feeds, spaces before a colon) is refused, so
+that no request can hide in another (RFC 9112, 11.2). `ResponseReader` stands between us and a server that the
+operator chose, and only follows the framing. The grammar is llhttp's, through httptools.
+
+Errors: `BadAnswerError` is a server's answer that cannot be followed. A client's fault is no exception but the last
+event, a `Refusal`, because the good requests before it must be answered first.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import httptools
+
+from sidecar.http_head import Framing, Headers, RequestHead, ResponseHead, find_all, response_framing, tokens
+
+
+class BadAnswerError(Exception):
+    """The server's bytes are not HTTP/1.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A piece of a request's body, without its chunk framing."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A request is whole; a chunked one may have had trailers."""
+
+    trailers: Headers = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """Bytes behind a request that asks for another protocol: not HTTP if the server agrees."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What the client must be answered before its connection is closed."""
+
+    status: int
+    message: str
+
+
+Event: TypeAlias = RequestHead | Body | End | Beyond | Refusal
+
+
+class RequestReader:
+    """Reads a client's stream of requests, pipelined ones too."""
+
+    def __init__(self, *, max_head: int, max_body: int) -> None:
+        self._max_head, self._max_body = max_head, max_body
+        self._events: list[Event] = []
+        self.switching = self._silent = False
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew, as after an upgrade that the server declined."""
+        self._parser = httptools.HttpRequestParser(self)
+        self.switching = False
+        self._between()
+
+    def _between(self) -> None:
+        """Stand between two requests."""
+        self._target = b""
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._head_bytes = self._body_bytes = 0
+        self._in_body = False
+        self._upgrade: bytes | None = None
+        self._unread: RequestHead | None = None
+        self._refusal: Refusal | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether no byte of a request has come since the last one ended."""
+        return self._head_bytes == 0 and not self._in_body
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that `data` completes, in order. After a `Refusal` the reader must not be fed again."""
+        events: list[Event] = []
+        self._events = events
+        while data:
+            if self.switching:
+                events.append(Beyond(data))
+                break
+            if not self._in_body:
+                self._head_bytes += len(data)
+            data = self._parse(data)
+        return events
+
+    def _parse(self, data: bytes) -> bytes:
+        """Feed the parser; what is left over when it stops at an upgrade."""
+        rest = b""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as stop:
+            rest = data[stop.args[0] :]
+            if not self.switching:
+                self._stay(self._unread)
+        except httptools.HttpParserError as error:
+            self._refuse(400, f"not a valid HTTP/1.1 request: {str(error)[:200]}")
+        if not self._in_body and self._head_bytes > self._max_head:
+            self._refuse(431, f"the request head is longer than {self._max_head} bytes")
+        if self._refusal is not None:
+            self._events.append(self._refusal)
+            return b""
+        return rest
+
+    def _stay(self, unread: RequestHead | None) -> None:
+        """Go on as HTTP/1.1 after an upgrade that we do not pass on, as Java's clients offer h2c with each request.
+
+        llhttp has then stopped behind the head and skipped the body; a parser that is told of the body reads it.
+        """
+        self._parser = httptools.HttpRequestParser(self)
+        if unread is not None:
+            framing = b"Transfer-Encoding: chunked" if unread.chunked else b"Content-Length: %d" % (unread.length or 0)
+            self._silent = True
+            self._parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n\r\n" % framing)
+            self._silent, self._unread = False, None
+
+    def _refuse(self, status: int, message: str) -> None:
+        self._refusal = self._refusal or Refusal(status, message)
+
+    # Called by httptools.
+
+    def on_message_begin(self) -> None:
+        if self._refusal is None and not self._silent:
+            head_bytes = self._head_bytes
+            self._between()
+            self._head_bytes = head_bytes
+
+    def on_url(self, url: bytes) -> None:
+        if not self._silent:
+            self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._silent:
+            self._fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        if self._refusal is not None or self._silent:
+            return
+        size = len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._fields)
+        if size > self._max_head:
+            self._refuse(431, f"the request head is longer than {self._max_head} bytes")
+            return
+        head = self._head()
+        if self._refusal is None:
+            self._events.append(head)
+            self._in_body, self._head_bytes, self._fields = True, 0, []
+            self._upgrade = head.upgrade
+            self._unread = head if self._parser.should_upgrade() and head.has_body else None
+
+    def on_body(self, data: bytes) -> None:
+        if self._refusal is not None:
+            return
+        self._body_bytes += len(data)
+        if self._body_bytes > self._max_body:
+            self._refuse(413, f"the request body is longer than {self._max_body} bytes")
+            return
+        self._events.append(Body(data))
+
+    def on_message_complete(self) -> None:
+        if self._refusal is not None or self._unread is not None:
+            return
+        self._events.append(End(tuple(self._fields)))
+        self.switching = self._upgrade is not None
+        self._between()
+
+    def _head(self) -> RequestHead:
+        """The head just read; sets the refusal when it must not be passed on."""
+        parser, headers = self._parser, tuple(self._fields)
+        version, method = parser.get_http_version(), parser.get_method()
+        lengths, codings = find_all(headers, b"content-length"), find_all(headers, b"transfer-encoding")
+        hosts = find_all(headers, b"host")
+        if version not in ("1.0", "1.1"):
+            self._refuse(505, "only HTTP/1.0 and HTTP/1.1 are spoken here")
+        elif method == b"CONNECT":
+            self._refuse(501, "this is no forward proxy: CONNECT is not served")
+        elif codings and (lengths or len(codings) > 1 or tokens(codings[0]) != [b"chunked"] or version == "1.0"):
+            self._refuse(400, "Transfer-Encoding must be chunked, alone and without Content-Length")
+        elif len(lengths) > 1:
+            self._refuse(400, "Content-Length stands more than once")
+        elif len(hosts) > 1 or (not hosts and version == "1.1"):
+            self._refuse(400, "exactly one Host field is needed")
+        elif lengths and int(lengths[0]) > self._max_body:
+            self._refuse(413, f"the request body is longer than {self._max_body} bytes")
+        return RequestHead(
+            method=method,
+            target=self._target,
+            minor=int(version == "1.1"),
+            headers=headers,
+            keep_alive=_keep_alive(headers, minor_1=version == "1.1"),
+            chunked=bool(codings),
+            length=int(lengths[0]) if lengths and lengths[0].isdigit() else None,
+            upgrade=_passed_upgrade(headers) if parser.should_upgrade() and not codings and not lengths else None,
+        )
+
+
+class ResponseReader:
+    """Reads one server's answer: its heads with `head`, then its body with `body`."""
+
+    def __init__(self, *, method: bytes) -> None:
+        self._method = method
+        self._begin()
+
+    def _begin(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        # Both framing fields: the chunks win (RFC 9112, 6.3), and the length is not passed on.
+        self._parser.set_dangerous_leniencies(lenient_chunked_length=True)
+        self._reason = b""
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._keep_alive = self._headed = False
+        self._payload: list[bytes] = []
+        self.complete = False
+        self.surplus = False
+        self.framing: Framing = "none"
+
+    def head(self, data: bytes) -> ResponseHead:
+        """The head that `data` is, with its empty line. After a 1xx other than 101 the next head follows."""
+        if self._headed:
+            self._begin()
+        self._feed(data)
+        if not self._headed:
+            raise BadAnswerError("the answer's head is broken")
+        status, headers = self._parser.get_status_code(), tuple(self._fields)
+        self.framing = response_framing(status, headers, method=self._method)
+        self.complete = status >= 200 and (self.complete or self.framing == "none")
+        return ResponseHead(status, self._reason, headers, self._keep_alive, self.framing)
+
+    def body(self, data: bytes) -> bytes:
+        """The payload within `data`; sets `complete`, and `surplus` when bytes follow the end."""
+        if self.complete:
+            self.surplus = self.surplus or bool(data)
+            return b""
+        self._feed(data)
+        payload = self._payload
+        if not payload:
+            return b""
+        joined = payload[0] if len(payload) == 1 else b"".join(payload)
+        self._payload = []
+        return joined
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # 101: the caller sees the status and what follows is not HTTP
+        except httptools.HttpParserError as error:
+            if not self.complete:
+                raise BadAnswerError(f"the answer is not HTTP/1.1: {str(error)[:200]}") from None
+            self.surplus = True
+
+    # Called by httptools.
+
+    def on_message_begin(self) -> None:
+        self.surplus = self.complete
+
+    def on_status(self, reason: bytes) -> None:
+        self._reason += reason
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self._headed = True
+        self._keep_alive = self._parser.should_keep_alive()
+
+    def on_body(self, data: bytes) -> None:
+        if not self.complete:
+            self._payload.append(data)
+
+    def on_message_complete(self) -> None:
+        self.complete = True
+
+
+def _keep_alive(headers: Headers, *, minor_1: bool) -> bool:
+    options = [token for value in find_all(headers, b"connection") for token in tokens(value)]
+    return b"close" not in options and (minor_1 or b"keep-alive" in options)
+
+
+def _passed_upgrade(headers: Headers) -> bytes | None:
+    """The protocol asked for, unless it is HTTP/2: that would take the stream out of our sight."""
+    value = b", ".join(find_all(headers, b"upgrade"))
+    return None if not value or b"h2c" in tokens(value) else value

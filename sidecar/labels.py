@@ -1,0 +1,53 @@
+"""The closed set of model labels: names that a server really serves, a bounded number of them.
+
+A request can name any model; a label must not follow it there, or one client could fill every store behind us. A
+name enters after a 2xx answer or from the server's own list, until the set is full. Everything else is `other`, and a
+request that names no model belongs to the only one served, or to `unknown`.
+"""
+
+from collections.abc import Iterable
+
+from slo.signals import ALL_MODELS, OTHER_MODEL, UNKNOWN_MODEL
+
+MAX_NAME = 200
+_RESERVED = frozenset((ALL_MODELS, OTHER_MODEL, UNKNOWN_MODEL, ""))
+
+
+class ModelLabels:
+    """The names known so far."""
+
+    def __init__(self, max_models: int) -> None:
+        self._max = max_models
+        self._known: dict[str, None] = {}
+        self.served: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        return tuple(self._known)
+
+    @property
+    def sole(self) -> str | None:
+        """The server's model when it serves exactly one."""
+        if len(self.served) == 1 and self.served[0] in self._known:
+            return self.served[0]
+        return None
+
+    def learn(self, name: str | None) -> bool:
+        """Let a name in; whether it is new."""
+        if name is None or name in self._known or name in _RESERVED or len(self._known) >= self._max:
+            return False
+        if len(name) > MAX_NAME or not name.isprintable():
+            return False
+        self._known[name] = None
+        return True
+
+    def serve(self, names: Iterable[str]) -> list[str]:
+        """Take over the server's own list; the names that are new."""
+        self.served = tuple(names)
+        return [name for name in self.served if self.learn(name)]
+
+    def of(self, name: str | None) -> str:
+        """The label of a request that names `name`."""
+        if name is None or name == UNKNOWN_MODEL:
+            return self.sole or UNKNOWN_MODEL
+        return name if name in self._known else OTHER_MODEL

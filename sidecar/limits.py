@@ -1,0 +1,47 @@
+"""Every limit and time-out of the sidecar, named once, with its unit.
+
+A limit that a flag can change is only the default of that flag here; the rest are fixed. What happens at each limit
+stands beside it, so that nobody meets one without finding its reason.
+"""
+
+# The client's side of the proxy.
+MAX_HEAD_BYTES = 64 << 10  # a request head beyond it is answered 431
+MAX_BODY_BYTES = 1 << 30  # a request body beyond it is answered 413; the server behind usually refuses far less
+MAX_CONNECTIONS = 20_000  # clients at a time; one more is closed at once
+CLIENT_IDLE_S = 75.0  # a kept-alive connection without a request is closed after it
+CLIENT_HEAD_S = 60.0  # a request head must be whole by then
+CLIENT_STALL_S = 300.0  # a client that takes nothing of its answer, or sends nothing of its body, is given up
+LINGER_S = 2.0  # after an early answer the client's remaining bytes are read and dropped this long, not reset
+
+# The upstream's side.
+MAX_RESPONSE_HEAD_BYTES = 128 << 10  # beyond it the answer is 502
+CONNECT_S = 5.0
+POOL_IDLE_S = 4.0  # shorter than the 5 s after which uvicorn, the commonest server here, closes an idle connection
+POOL_CONNECTIONS = 512  # idle ones kept
+UNSENT_BYTES = 256 << 10  # request bytes held while the connection is being made; the client is paused beyond it
+
+# Telemetry.
+MAX_MODELS = 100  # label values; the rest is `other`
+HISTOGRAM_BUCKETS = 640  # of an exponential histogram: at scale 5, 20 octaves
+SPAN_QUEUE = 8192  # ended spans waiting for export; more are dropped and counted
+SPAN_BATCH = 512
+INTERVAL_QUEUE = 256  # intervals of metrics waiting to be encoded; the oldest is dropped and counted
+RETRY_BYTES = 8 << 20  # encoded exports of one kind waiting for an endpoint; the oldest is dropped and counted
+EXPORT_TIMEOUT_S = 10.0
+RETRY_FIRST_S = 1.0
+RETRY_LONGEST_S = 30.0
+FLUSH_S = 5.0  # the last export at shutdown gets no longer
+
+# Scrape and probes.
+SCRAPE_INTERVAL_S = 1.0
+SCRAPE_TIMEOUT_S = 5.0
+SCRAPE_BYTES = 16 << 20
+STALE_INTERVALS = 3  # a sample older than so many intervals is no longer shown or exported
+UNSUPPORTED_RETRY_S = 30.0  # an engine without a metrics page is asked again this seldom
+MODELS_INTERVAL_S = 60.0
+
+# The admin server.
+ADMIN_CONNECTIONS = 64
+ADMIN_IDLE_S = 30.0
+
+DRAIN_S = 30.0  # after SIGTERM, requests in flight have this long to end

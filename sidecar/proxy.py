@@ -1,0 +1,286 @@
+"""The listening side: each client's connection, its requests in their order, and the door they all came through.
+
+A connection reads requests (pipelined ones wait their turn, and so does the reading of more), gives each to a
+`Relay`, and stays open as HTTP/1.1 says. What it must never do is read without limit: the reader is paused while the
+server takes no more, and while a request waits behind another.
+"""
+
+import asyncio
+import contextlib
+import select
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import cast
+
+from sidecar import limits
+from sidecar.eye import Eye
+from sidecar.http_head import RequestHead
+from sidecar.http_read import Beyond, Body, End, Event, Refusal, RequestReader
+from sidecar.relay import Relay, error_answer
+from sidecar.upstream import Pool
+
+LOOPBACK = ("127.", "::1", "::ffff:127.")
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """What the flags decide about every connection."""
+
+    host: bytes | None = None
+    max_body_bytes: int = limits.MAX_BODY_BYTES
+    max_head_bytes: int = limits.MAX_HEAD_BYTES
+    max_connections: int = limits.MAX_CONNECTIONS
+    client_idle_s: float = limits.CLIENT_IDLE_S
+    client_head_s: float = limits.CLIENT_HEAD_S
+    client_stall_s: float = limits.CLIENT_STALL_S
+
+
+class Door:
+    """Makes a `ClientConnection` of each accepted socket and knows all that are open."""
+
+    def __init__(self, pool: Pool, eye: Eye, manners: Manners) -> None:
+        self.pool, self.eye, self.manners = pool, eye, manners
+        self.connections: set[ClientConnection] = set()
+        self.draining = False
+        self._hurried = False
+        self.emptied = asyncio.Event()
+
+    def __call__(self) -> "ClientConnection":
+        return ClientConnection(self)
+
+    def forget(self, connection: "ClientConnection") -> None:
+        self.connections.discard(connection)
+        if not self.connections:
+            self.emptied.set()
+
+    def sweep(self) -> None:
+        """Close connections that have idled too long, and those whose client left unseen; about once a second."""
+        now_s = time.monotonic()
+        for connection in list(self.connections):
+            connection.close_if_spent(now_s)
+        self.pool.sweep()
+
+    def hurry(self) -> None:
+        """End a drain that is under way now."""
+        self._hurried = True
+        self.emptied.set()
+
+    async def drain(self, timeout_s: float) -> int:
+        """Let requests in flight end, at most `timeout_s`; how many had to be broken off."""
+        self.draining = True
+        end_s = time.monotonic() + timeout_s
+        for connection in list(self.connections):
+            connection.close_if_free()
+        while self.connections and not self._hurried and (left_s := end_s - time.monotonic()) > 0:
+            self.emptied.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.emptied.wait(), left_s)
+        broken_off = [connection for connection in self.connections if connection.abandon()]
+        self.pool.close()
+        return len(broken_off)
+
+
+class ClientConnection(asyncio.Protocol):
+    """One client's connection."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._transport: asyncio.Transport | None = None
+        self._reader = RequestReader(max_head=door.manners.max_head_bytes, max_body=door.manners.max_body_bytes)
+        self._pending: deque[tuple[Event, int]] = deque()
+        self._relay: Relay | None = None
+        self._whole = True
+        self._tunnel = self._lingering = False
+        self._hold_upload = self._hold_pipeline = self._paused = self._full = False
+        self._since_s = self._full_since_s = time.monotonic()
+        self._heard_ns = 0
+        self._trusted = False
+
+    @property
+    def draining(self) -> bool:
+        return self._door.draining
+
+    # Called by the event loop.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are asyncio's in all but their bases.
+        self._transport = cast("asyncio.Transport", transport)
+        # Above this much unsent the server's side is paused; small, so that a slow client costs little memory.
+        self._transport.set_write_buffer_limits(high=64 << 10)
+        peer = transport.get_extra_info("peername")
+        self._trusted = not isinstance(peer, tuple) or str(peer[0]).startswith(LOOPBACK)
+        if len(self._door.connections) >= self._door.manners.max_connections:
+            self._abort()
+            return
+        self._door.connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        at_ns = self._heard_ns = time.monotonic_ns()
+        if self._lingering:
+            return
+        if self._tunnel and self._relay is not None:
+            self._relay.tunnel(data)
+            return
+        if self._relay is None and self._reader.idle:
+            self._since_s = at_ns / 1e9
+        self._pending.extend((event, at_ns) for event in self._reader.feed(data))
+        self._pump()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  the loop's own signature
+        self._transport = None
+        self._door.forget(self)
+        self._pending.clear()
+        relay, self._relay = self._relay, None
+        if relay is not None:
+            relay.client_gone()
+
+    def pause_writing(self) -> None:
+        self._full, self._full_since_s = True, time.monotonic()
+        if self._relay is not None:
+            self._relay.client_full()
+
+    def resume_writing(self) -> None:
+        self._full = False
+        if self._relay is not None:
+            self._relay.client_drained()
+
+    # Requests in their order.
+
+    def _pump(self) -> None:
+        while self._pending:
+            event, at_ns = self._pending[0]
+            if self._relay is not None and self._whole and not isinstance(event, Beyond):
+                break
+            if isinstance(event, Beyond) and not self._tunnel:
+                break
+            self._pending.popleft()
+            self._take(event, at_ns)
+        if self._relay is not None:
+            self._relay.flush()
+        self._hold_pipeline = bool(self._pending)
+        self._apply_holds()
+
+    def _take(self, event: Event, at_ns: int) -> None:
+        if isinstance(event, RequestHead):
+            self._begin(event)
+        elif isinstance(event, Refusal):
+            self._refuse(event)
+        elif self._relay is None:
+            pass
+        elif isinstance(event, Body):
+            self._relay.request_body(event.data)
+        elif isinstance(event, End):
+            self._whole = True
+            self._relay.request_end(event.trailers, at_ns)
+        else:
+            self._relay.tunnel(event.data)
+
+    def _begin(self, head: RequestHead) -> None:
+        door = self._door
+        watch = door.eye.admit(head, trusted=self._trusted)
+        self._whole = False
+        self._relay = Relay(self, head, pool=door.pool, eye=door.eye, watch=watch)
+        if self._full:
+            self._relay.client_full()
+        self._relay.start(host=door.manners.host)
+
+    def _refuse(self, refusal: Refusal) -> None:
+        if self._relay is not None:
+            self._relay.refuse(refusal.status, refusal.message)
+            return
+        self.write(error_answer(refusal.status, refusal.message, kind="invalid_request_error", minor=1, keep=False))
+        self._whole = False
+        self.finished(keep=False)
+
+    # What a relay asks of us.
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def finished(self, *, keep: bool) -> None:
+        """The exchange is over."""
+        self._relay = None
+        self._since_s = time.monotonic()
+        self._hold_upload = False
+        if not keep or self.draining or not self._whole:
+            self._close()
+            return
+        if self._reader.switching:
+            beyond = b"".join(event.data for event, _ in self._pending if isinstance(event, Beyond))
+            self._pending.clear()
+            self._reader.restart()
+            self._pending.extend((event, time.monotonic_ns()) for event in self._reader.feed(beyond))
+        self._pump()
+
+    def hold_upload(self, *, hold: bool) -> None:
+        self._hold_upload = hold
+        self._apply_holds()
+
+    def enter_tunnel(self) -> None:
+        self._tunnel = True
+        self._pump()
+
+    def _apply_holds(self) -> None:
+        paused = self._hold_upload or self._hold_pipeline
+        if self._transport is None or paused == self._paused:
+            return
+        self._paused = paused
+        if paused:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    # Closing.
+
+    def _close(self) -> None:
+        """Close once everything is sent. A client still sending would meet a reset, and lose our answer to it."""
+        self._pending.clear()
+        if self._transport is None:
+            return
+        if self._whole or not self._transport.can_write_eof():
+            self._transport.close()
+            return
+        self._lingering, self._hold_upload, self._hold_pipeline = True, False, False
+        self._apply_holds()
+        self._transport.write_eof()
+        asyncio.get_running_loop().call_later(limits.LINGER_S, self._abort)
+
+    def _abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def close_if_spent(self, now_s: float) -> None:
+        """Close when nothing is to be expected from this client any more."""
+        manners = self._door.manners
+        if self._relay is not None:
+            takes_nothing = self._full and now_s - self._full_since_s > manners.client_stall_s
+            owes_body = not self._whole and not self._paused
+            sends_nothing = owes_body and now_s - self._heard_ns / 1e9 > manners.client_stall_s
+            if takes_nothing or sends_nothing or (self._paused and self._left_unseen()):
+                self._abort()
+        elif not self._lingering:
+            limit_s = manners.client_idle_s if self._reader.idle else manners.client_head_s
+            if now_s - self._since_s > limit_s:
+                self._abort()
+
+    def _left_unseen(self) -> bool:
+        """Whether the client has closed: while we do not read, the event loop cannot tell."""
+        if self._transport is None:
+            return False
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
+        return bool(poll.poll(0))
+
+    def close_if_free(self) -> None:
+        if self._relay is None and not self._lingering and self._transport is not None:
+            self._transport.close()
+
+    def abandon(self) -> bool:
+        """Break off what is in flight; whether anything was."""
+        relay, self._relay = self._relay, None
+        if relay is not None:
+            relay.abandon()
+        self._abort()
+        return relay is not None

@@ -1,0 +1,349 @@
+"""One request on its way through: a client's connection on one side, the server's on the other.
+
+The order that every byte of an answer meets: read, written to the client, and only then looked at. A body whose
+framing the client can take is passed on raw; the parser behind the write only learns where it ends and what it
+carried. The one body that is taken apart first is a chunked one for an HTTP/1.0 client, who could not read it.
+
+A request is sent twice only when the first sending cannot have arrived: the connection came from the pool and its
+very first write was refused, or it ended without an answer to a request that RFC 9110 (9.2.2) allows to repeat and
+that has no body. A completion never runs twice.
+"""
+
+import asyncio
+import time
+from typing import Protocol
+
+import orjson
+
+from sidecar import limits
+from sidecar.eye import Eye
+from sidecar.http_head import (
+    Headers,
+    RequestHead,
+    ResponseHead,
+    forwarded_request,
+    forwarded_response,
+    interim_response,
+)
+from sidecar.http_read import BadAnswerError, ResponseReader
+from sidecar.upstream import Connection, Pool
+from sidecar.watch import Watch
+
+REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
+UNREACHABLE = "The server behind this proxy cannot be reached."
+BROKE_OFF = "The server behind this proxy closed the connection without an answer."
+NOT_HTTP = "The server behind this proxy gave no valid answer."
+
+_BEFORE_HEAD, _PASS, _UNCHUNK, _TUNNEL = range(4)
+
+
+class Client(Protocol):
+    """What an exchange asks of the client's connection."""
+
+    @property
+    def draining(self) -> bool: ...
+
+    def write(self, data: bytes) -> None: ...
+    def finished(self, *, keep: bool) -> None: ...
+    def hold_upload(self, *, hold: bool) -> None: ...
+    def enter_tunnel(self) -> None: ...
+
+
+def error_answer(status: int, message: str, *, kind: str, minor: int, keep: bool) -> bytes:
+    """An answer of our own, in the form that OpenAI's clients read errors in."""
+    error = {"message": message, "type": kind, "param": None, "code": status}
+    body = orjson.dumps({"error": error})
+    length = str(len(body)).encode()
+    fields: Headers = ((b"Content-Type", b"application/json"), (b"Content-Length", length))
+    head = ResponseHead(status, REASONS.get(status, b""), fields, keep, "length")
+    return forwarded_response(head, minor=minor, keep=keep) + body
+
+
+REASONS = {
+    400: b"Bad Request",
+    413: b"Content Too Large",
+    431: b"Request Header Fields Too Large",
+    501: b"Not Implemented",
+    502: b"Bad Gateway",
+    504: b"Gateway Timeout",
+    505: b"HTTP Version Not Supported",
+}
+
+
+class Relay:
+    """The exchange; told of events by both connections, and over once `_done`."""
+
+    def __init__(self, client: Client, head: RequestHead, *, pool: Pool, eye: Eye, watch: Watch | None) -> None:
+        self._client, self._head, self._pool = client, head, pool
+        self._look, self._watch = eye.look, watch
+        self._connection: Connection | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._unsent: list[bytes] = []
+        self._unsent_bytes = self._writes = 0
+        self._first_write = b""
+        self._request_whole = self._done = self._client_full = self._repeated = False
+        self._reader = ResponseReader(method=head.method)
+        self._mode, self._buffer, self._keep = _BEFORE_HEAD, b"", False
+        self._response: ResponseHead | None = None
+
+    # The request's way.
+
+    def start(self, *, host: bytes | None) -> None:
+        """Begin: the request's head goes out with the next `flush`."""
+        traceparent = None if self._watch is None else self._watch.traceparent
+        prefix = self._pool.target.prefix.encode()
+        self._queue(forwarded_request(self._head, prefix=prefix, host=host, traceparent=traceparent))
+        if (connection := self._pool.take()) is not None:
+            self._attach(connection)
+        else:
+            self._connect()
+
+    def request_body(self, data: bytes) -> None:
+        if self._done:
+            return
+        if self._watch is not None:
+            self._look(self._watch.body, data)
+        self._queue(b"%x\r\n%b\r\n" % (len(data), data) if self._head.chunked else data)
+
+    def request_end(self, trailers: Headers, at_ns: int) -> None:
+        if self._done:
+            return
+        if self._head.chunked:
+            self._queue(b"0\r\n" + b"".join(b"%b: %b\r\n" % field for field in trailers) + b"\r\n")
+        self._request_whole = True
+        if self._watch is not None:
+            self._look(self._watch.held, at_ns)
+
+    def flush(self) -> None:
+        """Send what has gathered, in one write."""
+        if self._connection is None:
+            if self._unsent_bytes > limits.UNSENT_BYTES:
+                self._client.hold_upload(hold=True)
+            return
+        if not self._unsent:
+            return
+        data = self._unsent[0] if len(self._unsent) == 1 else b"".join(self._unsent)
+        self._unsent, self._unsent_bytes = [], 0
+        self._writes += 1
+        self._first_write = data if self._writes == 1 else b""
+        self._connection.write(data)
+
+    def tunnel(self, data: bytes) -> None:
+        """Bytes of a protocol that is not HTTP, from the client."""
+        if self._connection is not None:
+            self._connection.write(data)
+
+    def _queue(self, data: bytes) -> None:
+        self._unsent.append(data)
+        self._unsent_bytes += len(data)
+
+    def _connect(self) -> None:
+        self._connecting = asyncio.get_running_loop().create_task(self._connected())
+
+    async def _connected(self) -> None:
+        try:
+            connection = await self._pool.connect()
+        except OSError as error:
+            self._fail(UNREACHABLE, "connect_timeout" if isinstance(error, TimeoutError) else "connect_refused")
+            return
+        finally:
+            self._connecting = None
+        if self._done:
+            self._pool.give(connection)
+            return
+        self._client.hold_upload(hold=False)
+        self._attach(connection)
+        self.flush()
+
+    def _attach(self, connection: Connection) -> None:
+        connection.use(self)
+        self._connection = connection
+        if self._client_full:
+            connection.pause_reading()
+
+    # The answer's way.
+
+    def upstream_data(self, data: bytes) -> None:
+        """Bytes from the server."""
+        at_ns = time.monotonic_ns()
+        if self._mode == _PASS:
+            self._client.write(data)
+            self._seen(data, at_ns)
+        elif self._mode == _BEFORE_HEAD:
+            self._take_head(data, at_ns)
+        elif self._mode == _TUNNEL:
+            self._client.write(data)
+        else:
+            self._seen(data, at_ns)
+
+    def _seen(self, data: bytes, at_ns: int) -> None:
+        """Look at body bytes; in `_PASS` the client has them already."""
+        try:
+            payload = self._reader.body(data)
+        except BadAnswerError:
+            self._fail(NOT_HTTP, "upstream_protocol")
+            return
+        if payload:
+            if self._mode == _UNCHUNK:
+                self._client.write(payload)
+            if self._watch is not None:
+                self._look(self._watch.data, payload, at_ns)
+        if self._reader.complete:
+            self._finish(at_ns, framed=True)
+
+    def _take_head(self, data: bytes, at_ns: int) -> None:
+        self._buffer += data
+        while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
+            raw, rest = self._buffer[: end + 4], self._buffer[end + 4 :]
+            try:
+                head = self._reader.head(raw)
+            except BadAnswerError:
+                self._fail(NOT_HTTP, "upstream_protocol")
+                return
+            self._buffer = b""
+            if head.status == 101:
+                self._switch(head, rest)
+            elif head.status < 200:
+                if self._head.minor:
+                    self._client.write(interim_response(head))
+                self._buffer = rest
+                continue
+            else:
+                self._answer(head, rest, at_ns)
+            return
+        if len(self._buffer) > limits.MAX_RESPONSE_HEAD_BYTES:
+            self._fail(NOT_HTTP, "upstream_protocol")
+
+    def _answer(self, head: ResponseHead, rest: bytes, at_ns: int) -> None:
+        """Pass on the final head with whatever body came in the same read, then look."""
+        old_client_chunks = head.framing == "chunked" and self._head.minor == 0
+        self._keep = self._may_keep() and head.framing != "close" and not old_client_chunks
+        self._response, self._mode = head, _UNCHUNK if old_client_chunks else _PASS
+        out = forwarded_response(head, minor=self._head.minor, keep=self._keep)
+        passed = rest if self._mode == _PASS and not self._reader.complete else b""
+        self._client.write(out + passed)
+        if self._watch is not None:
+            self._look(self._watch.answered, head, at_ns)
+        if rest or self._reader.complete:
+            self._seen(rest, at_ns)
+
+    def _may_keep(self) -> bool:
+        """Whether the client's connection may serve another request: not when this one may never become whole."""
+        return self._head.keep_alive and self._request_whole and not self._client.draining
+
+    def _switch(self, head: ResponseHead, rest: bytes) -> None:
+        if self._head.upgrade is None:
+            self._fail(NOT_HTTP, "upstream_protocol")
+            return
+        self._response, self._mode = head, _TUNNEL
+        self._client.write(interim_response(head) + rest)
+        self._client.enter_tunnel()
+
+    # Ends.
+
+    def _finish(self, at_ns: int, *, framed: bool) -> None:
+        assert self._response is not None
+        self._done = True
+        if self._watch is not None:
+            self._look(self._watch.complete, at_ns, framed)
+        clean = self._request_whole and not self._unsent and not self._reader.surplus
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            if clean and self._response.keep_alive and self._response.framing != "close":
+                self._pool.give(connection)
+            else:
+                connection.abort()
+        self._client.finished(keep=self._keep and clean)
+
+    def _fail(self, message: str, error_type: str) -> None:
+        """The server failed us: say so if the answer has not begun, else break it off visibly."""
+        if self._done:
+            return
+        self._release()
+        if self._watch is not None:
+            self._look(self._watch.lost, time.monotonic_ns(), error_type)
+        self._end_with(502, message, kind=error_type)
+
+    def refuse(self, status: int, message: str) -> None:
+        """The client's request went wrong on its way."""
+        if self._done:
+            return
+        self._release()
+        if self._watch is not None:
+            self._look(self._watch.refused, time.monotonic_ns(), status)
+        self._end_with(status, message, kind="invalid_request_error")
+
+    def _end_with(self, status: int, message: str, *, kind: str) -> None:
+        keep = False
+        if self._mode == _BEFORE_HEAD:
+            keep = self._may_keep()
+            answer = error_answer(status, message, kind=kind, minor=self._head.minor, keep=keep)
+            if self._head.method == b"HEAD":
+                answer = answer[: answer.find(b"\r\n\r\n") + 4]
+            self._client.write(answer)
+        self._client.finished(keep=keep)
+
+    def upstream_lost(self, error: Exception | None) -> None:
+        """The server's connection is gone."""
+        connection, self._connection = self._connection, None
+        if self._done:
+            return
+        if self._may_repeat(connection, error):
+            self._repeated = True
+            self._unsent, self._unsent_bytes = [self._first_write, *self._unsent], len(self._first_write)
+            self._writes = 0
+            self._connect()
+        elif self._mode == _TUNNEL or (error is None and self._response and self._response.framing == "close"):
+            self._keep = False
+            self._finish(time.monotonic_ns(), framed=False)
+        else:
+            self._fail(BROKE_OFF, "upstream_closed" if error is None else "upstream_reset")
+
+    def _may_repeat(self, connection: Connection | None, error: Exception | None) -> bool:
+        if connection is None or not connection.reused or self._repeated or self._writes > 1:
+            return False
+        if self._mode != _BEFORE_HEAD or self._buffer:
+            return False
+        never_left = self._writes == 0 or isinstance(error, BrokenPipeError)
+        return never_left or (self._head.method in REPEATABLE and not self._head.has_body and self._request_whole)
+
+    def client_gone(self) -> None:
+        """Nobody waits any more: the server is told at once, by closing its connection."""
+        if self._done:
+            return
+        self._release()
+        if self._watch is not None:
+            self._look(self._watch.left, time.monotonic_ns())
+
+    def abandon(self) -> None:
+        """The proxy ends before the answer does."""
+        if not self._done:
+            self._release()
+            if self._watch is not None:
+                self._look(self._watch.lost, time.monotonic_ns(), "proxy_shutdown")
+
+    def _release(self) -> None:
+        self._done = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.abort()
+
+    # Back-pressure.
+
+    def upstream_full(self) -> None:
+        self._client.hold_upload(hold=True)
+
+    def upstream_drained(self) -> None:
+        self._client.hold_upload(hold=False)
+
+    def client_full(self) -> None:
+        self._client_full = True
+        if self._connection is not None:
+            self._connection.pause_reading()
+
+    def client_drained(self) -> None:
+        self._client_full = False
+        if self._connection is not None:
+            self._connection.resume_reading()

@@ -1,0 +1,210 @@
+"""Connections to the one server behind the proxy: where it is, one connection, and the pool of idle ones.
+
+A connection serves one exchange at a time and tells it what happens; between exchanges it rests in the pool. An idle
+connection that the server has closed is never handed out: its end is looked for right before use, and it rests for
+less time than servers keep theirs open. What can still race is the caller's to judge (see `proxy`).
+"""
+
+import asyncio
+import select
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, cast
+from urllib.parse import urlsplit
+
+from sidecar import limits
+
+
+class Exchanging(Protocol):
+    """What a connection tells the exchange that uses it."""
+
+    def upstream_data(self, data: bytes) -> None: ...
+    def upstream_lost(self, error: Exception | None) -> None: ...
+    def upstream_full(self) -> None: ...
+    def upstream_drained(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The server of `--upstream`."""
+
+    scheme: str
+    host: str
+    port: int
+    prefix: str = ""
+
+    @property
+    def authority(self) -> str:
+        """Host and port as a Host field and a URL show them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        default = 443 if self.scheme == "https" else 80
+        return host if self.port == default else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.authority}{self.prefix}"
+
+
+def parse_target(url: str) -> Target:
+    """The server that `url` names; raises ValueError saying what would be right."""
+    right = "write http://HOST:PORT or https://HOST"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"{url} is no URL ({error}): {right}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{url} is no URL of a server: {right}")
+    if parts.query or parts.fragment or parts.username or parts.password:
+        raise ValueError(f"a server's URL has no query, fragment or user: {right}")
+    return Target(
+        parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80), parts.path.rstrip("/")
+    )
+
+
+class Connection(asyncio.Protocol):
+    """One connection to the server."""
+
+    __slots__ = ("_transport", "_user", "idle_since_s", "on_lost", "reused")
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._user: Exchanging | None = None
+        self.idle_since_s = 0.0
+        self.on_lost: Callable[[Connection], None] | None = None
+        self.reused = False
+
+    @property
+    def alive(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def use(self, user: Exchanging | None) -> None:
+        """Hand the connection to an exchange, or to none."""
+        self._user = user
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def pause_reading(self) -> None:
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def abort(self) -> None:
+        """Close at once: what was not sent is dropped, and the server sees that nobody listens any more."""
+        self._user = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    def closed_by_server(self) -> bool:
+        """Whether anything waits to be read on an idle connection: it can only be its end, or nonsense."""
+        if self._transport is None or self._transport.is_closing():
+            return True
+        if self._transport.get_extra_info("ssl_object") is not None:
+            return False  # a session ticket may wait there
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN | select.POLLRDHUP)
+        return bool(poll.poll(0))
+
+    # Called by the event loop.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are asyncio's in all but their bases.
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=64 << 10)
+
+    def data_received(self, data: bytes) -> None:
+        if self._user is None:
+            self.abort()  # nobody asked: a later request must not take this for its answer
+        else:
+            self._user.upstream_data(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self.on_lost is not None:
+            self.on_lost(self)
+        if self._user is not None:
+            user, self._user = self._user, None
+            user.upstream_lost(exc)
+
+    def pause_writing(self) -> None:
+        if self._user is not None:
+            self._user.upstream_full()
+
+    def resume_writing(self) -> None:
+        if self._user is not None:
+            self._user.upstream_drained()
+
+
+class Pool:
+    """The idle connections to one server, and the maker of new ones."""
+
+    def __init__(
+        self, target: Target, *, connect_s: float = limits.CONNECT_S, idle_s: float = limits.POOL_IDLE_S
+    ) -> None:
+        self.target = target
+        self.reached = False
+        self._connect_s, self._idle_s = connect_s, idle_s
+        self._idle: list[Connection] = []
+        self._open: set[Connection] = set()
+        self._tls = ssl.create_default_context() if target.scheme == "https" else None
+
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
+
+    def take(self) -> Connection | None:
+        """An idle connection that is still good, the latest used first."""
+        now_s = time.monotonic()
+        while self._idle:
+            connection = self._idle.pop()
+            if now_s - connection.idle_since_s < self._idle_s and not connection.closed_by_server():
+                connection.reused = True
+                return connection
+            connection.abort()
+        return None
+
+    async def connect(self) -> Connection:
+        """A new connection; raises OSError (TimeoutError after `connect_s`)."""
+        loop = asyncio.get_running_loop()
+        making = loop.create_connection(Connection, self.target.host, self.target.port, ssl=self._tls)
+        _, connection = await asyncio.wait_for(making, self._connect_s)
+        self._open.add(connection)
+        connection.on_lost = self._forget
+        if not connection.alive:
+            self._open.discard(connection)
+            raise ConnectionResetError("closed as soon as it was made")
+        self.reached = True
+        return connection
+
+    def give(self, connection: Connection) -> None:
+        """Take back a connection whose exchange ended cleanly."""
+        connection.use(None)
+        if not connection.alive or len(self._idle) >= limits.POOL_CONNECTIONS:
+            connection.abort()
+            return
+        connection.idle_since_s = time.monotonic()
+        connection.resume_reading()
+        self._idle.append(connection)
+
+    def sweep(self) -> None:
+        """Close what has rested too long; the oldest stand first."""
+        limit_s = time.monotonic() - self._idle_s
+        while self._idle and (self._idle[0].idle_since_s < limit_s or not self._idle[0].alive):
+            self._idle.pop(0).abort()
+
+    def close(self) -> None:
+        for connection in list(self._open):
+            connection.abort()
+        self._idle.clear()
+
+    def _forget(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)

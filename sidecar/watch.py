@@ -1,0 +1,221 @@
+"""One request under the eye, from its head to its end: what the proxy tells of it, in order.
+
+Holds the beginning and the end of the request's body until it is whole, then the exchange that reads the answer and
+the judge that knows its deadlines; lets go of all of it once the request is over.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sidecar import dialects
+from sidecar.alarm import NEVER_NS
+from sidecar.deadlines import Judge
+from sidecar.exchange import Exchange, Record
+from sidecar.http_head import TRACEPARENT, RequestHead, ResponseHead, find, find_all
+from sidecar.trace_context import SpanContext, child_of
+from slo.signals import IN_FLIGHT, WAITING_FIRST_TOKEN
+
+if TYPE_CHECKING:
+    from sidecar.eye import Eye
+
+MAX_REQUEST_ID = 128
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRequest:
+    """All that a span says of a request; `start_unix_ns` is wall time, the rest of the times hang on it."""
+
+    record: Record
+    context: SpanContext
+    start_unix_ns: int
+    request_class: str | None
+    request_id: str | None
+    kv_at_arrival: float | None
+    kv_max: float | None
+    violated: bool
+
+
+class Watch:
+    """The eye on one request: from its head to its end."""
+
+    __slots__ = (
+        "_dialect",
+        "_exchange",
+        "_eye",
+        "_first_seen",
+        "_head",
+        "_judge",
+        "_off",
+        "_size",
+        "_tail",
+        "armed_ns",
+        "context",
+        "kv_at_arrival",
+        "kv_max",
+        "model",
+        "request_class",
+        "request_id",
+        "start_unix_ns",
+        "violated",
+    )
+
+    def __init__(self, eye: "Eye", head: RequestHead, dialect: dialects.Dialect, request_class: str | None) -> None:
+        self._eye, self._dialect, self.request_class = eye, dialect, request_class
+        self._head, self._tail, self._size = bytearray(), b"", 0
+        self._exchange: Exchange | None = None
+        self._judge: Judge | None = None
+        self._first_seen = self._off = self.violated = False
+        self.armed_ns = NEVER_NS
+        self.model: str | None = None
+        self.start_unix_ns = 0
+        self.kv_at_arrival: float | None = None
+        self.kv_max: float | None = None
+        self.context = child_of(
+            find_all(head.headers, TRACEPARENT),
+            trace_bits=random.getrandbits(128) or 1,
+            span_bits=random.getrandbits(64) or 1,
+        )
+        self.request_id = _request_id(head)
+
+    @property
+    def traceparent(self) -> bytes:
+        """The field to send upstream."""
+        return self.context.traceparent
+
+    @property
+    def label(self) -> str:
+        return self._eye.labels.of(self.model)
+
+    # What the proxy tells, in this order.
+
+    def body(self, data: bytes) -> None:
+        """A piece of the request's body: its beginning and its end are kept, until it is held."""
+        room = dialects.LOOK_BYTES - len(self._head)
+        before = len(self._head) if self._size <= dialects.LOOK_BYTES else 0
+        if room > 0:
+            self._head += data[:room]
+        self._size += len(data)
+        if self._size > dialects.LOOK_BYTES:
+            start = bytes(self._head[:before][-dialects.TAIL_BYTES :]) if before else self._tail
+            self._tail = (start + data[-dialects.TAIL_BYTES :])[-dialects.TAIL_BYTES :]
+
+    def held(self, at_ns: int) -> None:
+        """The whole request is here: t0."""
+        if self._exchange is not None or self._off:
+            return
+        whole = self._size <= dialects.LOOK_BYTES
+        ask = dialects.read_ask(self._dialect, bytes(self._head), complete=whole, tail=self._tail, size=self._size)
+        self._head, self._tail = bytearray(), b""
+        if not ask.generates:
+            self._off = True
+            return
+        self.start_unix_ns = time.time_ns()
+        self.model = ask.model
+        self.kv_at_arrival = self.kv_max = self._eye.kv_occupancy
+        self._exchange = Exchange(ask, at_ns, overload_429=self._eye.overload_429)
+        self._judge = Judge(self._eye.rules_of(ask, self.request_class), self._exchange)
+        self._eye.begin(self, at_ns)
+
+    def answered(self, head: ResponseHead, at_ns: int) -> None:
+        """The answer's final head; it may come before the request is whole."""
+        self.held(at_ns)
+        if self._exchange is None:
+            return
+        if 200 <= head.status < 300:
+            self._eye.learn(self.model)
+        content_type, encoding = find(head.headers, b"content-type"), find(head.headers, b"content-encoding")
+        self._exchange.response_started(
+            head.status,
+            (content_type or b"").decode("latin-1"),
+            content_encoding=(encoding or b"").decode("latin-1"),
+            at_ns=at_ns,
+        )
+
+    def data(self, payload: bytes, at_ns: int) -> None:
+        """Bytes of the answer's body."""
+        if self._exchange is None or self._judge is None or not self._exchange.feed(payload, at_ns):
+            return
+        self._eye.last_token_ns = at_ns
+        if not self._first_seen:
+            self._first_seen = True
+            self._eye.count(self, self._judge.first_token())
+            self._eye.alarm.set(self)
+
+    def complete(self, at_ns: int, framed: bool) -> None:
+        """The answer ended as its framing says."""
+        self._end(lambda exchange: exchange.response_ended(at_ns, framed=framed))
+
+    def lost(self, at_ns: int, error_type: str) -> None:
+        """The server failed us."""
+        self.held(at_ns)
+        self._end(lambda exchange: exchange.upstream_lost(at_ns, error_type))
+
+    def refused(self, at_ns: int, status: int) -> None:
+        """We refused the rest of the request ourselves."""
+        self.held(at_ns)
+
+        def end(exchange: Exchange) -> None:
+            if exchange.status is None:
+                exchange.response_started(status, at_ns=at_ns)
+            exchange.response_ended(at_ns)
+
+        self._end(end)
+
+    def left(self, at_ns: int) -> None:
+        """The client went away; one that left before its request was whole never asked."""
+        self._end(lambda exchange: exchange.client_left(at_ns))
+
+    def _end(self, act: Callable[[Exchange], None]) -> None:
+        """Let the exchange end and let go of it, even should a fault keep it from being counted."""
+        exchange, judge = self._exchange, self._judge
+        if exchange is None or judge is None:
+            return
+        try:
+            act(exchange)
+        finally:
+            self._exchange = self._judge = None
+            self._off = True
+            self._eye.end(self, exchange, judge)
+
+    # What the alarm and the gauges ask.
+
+    def next_deadline_ns(self) -> int | None:
+        return None if self._judge is None else self._judge.next_deadline_ns()
+
+    def wake(self, now_ns: int) -> None:
+        self._eye.look(self._passed, now_ns)
+
+    def _passed(self, now_ns: int) -> None:
+        if self._judge is not None:
+            self._eye.count(self, self._judge.passed(now_ns))
+
+    def columns(self, now_ns: int) -> Iterable[str]:
+        """In which gauges this request counts."""
+        exchange, judge = self._exchange, self._judge
+        if exchange is None or judge is None:
+            return
+        yield IN_FLIGHT.name
+        if exchange.ask.stream and exchange.first_token_at_ns is None:
+            yield WAITING_FIRST_TOKEN.name
+        yield from judge.overdue(now_ns)
+
+    def ended_request(self, record: Record) -> EndedRequest:
+        return EndedRequest(
+            record=record,
+            context=self.context,
+            start_unix_ns=self.start_unix_ns,
+            request_class=self.request_class,
+            request_id=self.request_id,
+            kv_at_arrival=self.kv_at_arrival,
+            kv_max=self.kv_max,
+            violated=self.violated,
+        )
+
+
+def _request_id(head: RequestHead) -> str | None:
+    value = find(head.headers, b"x-request-id")
+    text = "" if value is None else value.decode("latin-1")
+    return text if 0 < len(text) <= MAX_REQUEST_ID and text.isprintable() else None

@@ -1,0 +1,86 @@
+import math
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from sidecar.exposition import Page
+from sidecar.histogram import ClassicHistogram
+from sidecar.tally import Number
+from slo.signals import HEARTBEAT, IN_FLIGHT, KV_OCCUPANCY, RANK, REQUEST_MODEL, REQUESTS, SPEC_INFO, TTFT
+
+M = (REQUEST_MODEL, "m")
+
+
+def samples(page: Page) -> dict[str, float]:
+    """Every sample by its line, as a scraper would parse the page."""
+    return {
+        " ".join([sample.name, *(f"{name}={value}" for name, value in sorted(sample.labels.items()))]): sample.value
+        for family in text_string_to_metric_families(page.text().decode())
+        for sample in family.samples
+    }
+
+
+def page(environment: str = "") -> Page:
+    return Page("chat", environment)
+
+
+def test_counters_and_gauges_have_the_names_and_labels_of_the_signals() -> None:
+    made = page()
+    made.numbers(
+        [Number(REQUESTS, (M, ("firsttoken.outcome", "ok")), 3), Number(IN_FLIGHT, (M,), 2), Number(HEARTBEAT, (), 9)]
+    )
+    assert samples(made) == {
+        "firsttoken_requests_total class= model_name=m outcome=ok service_name=chat": 3,
+        "firsttoken_requests_in_flight model_name=m service_name=chat": 2,
+        "firsttoken_heartbeat_total model_name= service_name=chat": 9,
+    }
+
+
+def test_the_environment_is_a_label_where_it_is_set() -> None:
+    made = page("prod")
+    made.numbers([Number(IN_FLIGHT, (M,), 2)])
+    assert list(samples(made)) == ["firsttoken_requests_in_flight environment=prod model_name=m service_name=chat"]
+
+
+def test_points_of_one_metric_make_one_family() -> None:
+    made = page()
+    made.numbers(
+        [Number(KV_OCCUPANCY, (M,), 0.5), Number(IN_FLIGHT, (M,), 1), Number(KV_OCCUPANCY, (M, (RANK, "1")), 0.25)]
+    )
+    assert made.text().decode().count("# TYPE firsttoken_kv_cache_occupancy_ratio gauge") == 1
+    assert sorted(samples(made).values()) == [0.25, 0.5, 1]
+
+
+def test_a_threshold_is_an_exact_edge() -> None:
+    histogram = ClassicHistogram([0.25, 1.0])
+    for value in (0.25, 0.2501):
+        histogram.add(value)
+    made = page()
+    made.histograms([(TTFT, (M,), histogram)])
+    base = "gen_ai_server_time_to_first_token_seconds"
+    labels = "model_name=m service_name=chat"
+    assert samples(made) == {
+        f"{base}_bucket le=0.25 {labels}": 1,
+        f"{base}_bucket le=1.0 {labels}": 2,
+        f"{base}_bucket le=+Inf {labels}": 2,
+        f"{base}_count {labels}": 2,
+        f"{base}_sum {labels}": 0.5001,
+    }
+
+
+def test_what_is_not_finite_is_absent() -> None:
+    made = page()
+    made.numbers([Number(KV_OCCUPANCY, (M,), value) for value in (math.nan, math.inf)])
+    assert samples(made) == {}
+
+
+def test_a_name_cannot_break_the_page() -> None:
+    made = Page('a"b\\c\nd', "")
+    made.numbers([Number(IN_FLIGHT, ((REQUEST_MODEL, 'x"\\\n}'),), 1)])
+    (family,) = text_string_to_metric_families(made.text().decode())
+    assert family.samples[0].labels == {"service_name": 'a"b\\c\nd', "model_name": 'x"\\\n}'}
+
+
+def test_an_info_is_a_gauge_of_one() -> None:
+    made = page()
+    made.info(SPEC_INFO, "hash", "abc")
+    assert samples(made) == {"firsttoken_spec_info hash=abc service_name=chat": 1}

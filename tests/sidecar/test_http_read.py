@@ -1,0 +1,261 @@
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecar.http_head import RequestHead
+from sidecar.http_read import BadAnswerError, Beyond, Body, End, Event, Refusal, RequestReader, ResponseReader
+
+MAX_HEAD, MAX_BODY = 4096, 100_000
+
+
+def reader() -> RequestReader:
+    return RequestReader(max_head=MAX_HEAD, max_body=MAX_BODY)
+
+
+def folded(events: list[Event]) -> list[object]:
+    """Heads as (method, target, field names), neighbouring body pieces joined."""
+    out: list[object] = []
+    for event in events:
+        if isinstance(event, RequestHead):
+            out.append((event.method, event.target, tuple(name for name, _ in event.headers)))
+        elif isinstance(event, Body) and out and isinstance(out[-1], bytes):
+            out[-1] += event.data
+        elif isinstance(event, Body):
+            out.append(event.data)
+        else:
+            out.append(event)
+    return out
+
+
+TWO = (
+    b"POST /a HTTP/1.1\r\nHost: h\r\ncontent-LENGTH: 5\r\n\r\nhello"
+    b"PUT /b?x=%2F HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3;ext=1\r\nabc"
+    b"\r\n2\r\nde\r\n0\r\nX-T: 1\r\n\r\n"
+    b"GET /c HTTP/1.1\r\nHost: h\r\n\r\n"
+)
+TWO_EVENTS = [
+    (b"POST", b"/a", (b"Host", b"content-LENGTH")),
+    b"hello",
+    End(),
+    (b"PUT", b"/b?x=%2F", (b"Host", b"Transfer-Encoding")),
+    b"abcde",
+    End(((b"X-T", b"1"),)),
+    (b"GET", b"/c", (b"Host",)),
+    End(),
+]
+
+
+def test_pipelined_requests_come_out_one_after_another() -> None:
+    assert folded(reader().feed(TWO)) == TWO_EVENTS
+
+
+@given(st.lists(st.integers(1, len(TWO) - 1), max_size=20))
+def test_any_split_gives_the_same_events(cuts: list[int]) -> None:
+    read, events, edges = reader(), list[Event](), [0, *sorted(set(cuts)), len(TWO)]
+    for start, end in pairwise(edges):
+        events += read.feed(TWO[start:end])
+    assert folded(events) == TWO_EVENTS
+    assert read.idle
+
+
+def refusal(data: bytes) -> Refusal | None:
+    found = [event for event in reader().feed(data) if isinstance(event, Refusal)]
+    return found[0] if found else None
+
+
+def post(fields: str, *, version: str = "1.1", body: str = "") -> bytes:
+    return f"POST /v1/chat/completions HTTP/{version}\r\nHost: h\r\n{fields}\r\n{body}".encode()
+
+
+REFUSED = {
+    "length and chunks": (400, post("Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", body="0\r\n\r\n")),
+    "chunks and length": (400, post("Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", body="0\r\n\r\n")),
+    "two lengths that differ": (400, post("Content-Length: 4\r\nContent-Length: 5\r\n", body="abcd")),
+    "a list of lengths": (400, post("Content-Length: 4, 4\r\n", body="abcd")),
+    "a signed length": (400, post("Content-Length: +4\r\n", body="abcd")),
+    "a negative length": (400, post("Content-Length: -1\r\n")),
+    "an unknown coding": (400, post("Transfer-Encoding: xchunked\r\n", body="0\r\n\r\n")),
+    "a packed coding": (400, post("Transfer-Encoding: gzip, chunked\r\n", body="0\r\n\r\n")),
+    "chunked twice": (400, post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", body="0\r\n\r\n")),
+    "chunked but not last": (400, post("Transfer-Encoding: chunked, identity\r\n", body="0\r\n\r\n")),
+    "chunks in HTTP/1.0": (400, post("Transfer-Encoding: chunked\r\n", version="1.0", body="0\r\n\r\n")),
+    "a space before the colon": (400, post("Content-Length : 4\r\n", body="abcd")),
+    "a folded field": (400, post("X-A: 1\r\n  2\r\n")),
+    "bare line feeds": (400, b"GET / HTTP/1.1\nHost: h\n\n"),
+    "a null in a value": (400, post("X-A: a\x00b\r\n")),
+    "a chunk size that is none": (400, post("Transfer-Encoding: chunked\r\n", body="zz\r\n")),
+    "a chunk longer than said": (400, post("Transfer-Encoding: chunked\r\n", body="3\r\nabcdef\r\n0\r\n\r\n")),
+    "no Host": (400, b"GET / HTTP/1.1\r\nA: b\r\n\r\n"),
+    "two Hosts": (400, post("Host: g\r\n")),
+    "not HTTP": (400, b"\x16\x03\x01\x02\x00\x01\x00"),
+    "HTTP/2 in the clear": (400, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    "an unknown version": (505, b"GET / HTTP/2.0\r\nHost: h\r\n\r\n"),
+    "CONNECT": (501, b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n"),
+    "a head that is whole and too long": (431, post(f"X-A: {'a' * MAX_HEAD}\r\n")),
+    "a head that does not end": (431, post(f"X-A: {'a' * MAX_HEAD}")),
+    "a target too long": (431, b"GET /" + b"a" * MAX_HEAD + b" HTTP/1.1\r\nHost: h\r\n\r\n"),
+    "a length over the limit": (413, post(f"Content-Length: {MAX_BODY + 1}\r\n")),
+    "chunks over the limit": (
+        413,
+        post("Transfer-Encoding: chunked\r\n", body=f"{MAX_BODY + 1:x}\r\n{'x' * (MAX_BODY + 1)}"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_must_not_be_passed_on_is_refused(case: str) -> None:
+    status, data = REFUSED[case]
+    found = refusal(data)
+    assert found is not None
+    assert found.status == status
+    assert "\n" not in found.message
+
+
+@pytest.mark.parametrize("case", [case for case in REFUSED if "chunk size" not in case and "chunk longer" not in case])
+def test_a_refused_head_never_comes_out(case: str) -> None:
+    heads = [event for event in reader().feed(REFUSED[case][1]) if isinstance(event, RequestHead)]
+    assert heads == [] or "chunks over" in case
+
+
+def test_good_requests_before_a_bad_one_come_first() -> None:
+    events = reader().feed(b"GET /a HTTP/1.1\r\nHost: h\r\n\r\nBAD\r\n\r\n")
+    assert [type(event) for event in events] == [RequestHead, End, Refusal]
+
+
+def test_a_drip_of_head_bytes_is_counted_over_all_reads() -> None:
+    read, events = reader(), list[Event]()
+    for piece in (b"GET / HTTP/1.1\r\n", *[b"X-A: aaaaaaaaaaaaaaaa\r\n"] * (MAX_HEAD // 22 + 2)):
+        events += read.feed(piece)
+        if events:
+            break
+    assert isinstance(events[-1], Refusal)
+    assert events[-1].status == 431
+
+
+KEEP_ALIVE = {
+    "1.1 by itself": ("1.1", "", True),
+    "1.1 that closes": ("1.1", "Connection: foo, Close\r\n", False),
+    "1.0 by itself": ("1.0", "", False),
+    "1.0 that stays": ("1.0", "Connection: Keep-Alive\r\n", True),
+}
+
+
+@pytest.mark.parametrize("case", KEEP_ALIVE)
+def test_whether_a_connection_stays_open(case: str) -> None:
+    version, fields, stays = KEEP_ALIVE[case]
+    head = reader().feed(post(fields, version=version))[0]
+    assert isinstance(head, RequestHead)
+    assert head.keep_alive is stays
+
+
+WEBSOCKET = b"GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n\r\n"
+
+
+def test_what_follows_an_upgrade_is_not_read_as_http() -> None:
+    read = reader()
+    head, end, beyond = read.feed(WEBSOCKET + b"\x81\x05")
+    assert isinstance(head, RequestHead)
+    assert (head.upgrade, end, beyond) == (b"websocket", End(), Beyond(b"\x81\x05"))
+    assert read.feed(b"hello") == [Beyond(b"hello")]
+    read.restart()
+    assert folded(read.feed(b"GET /c HTTP/1.1\r\nHost: h\r\n\r\n")) == TWO_EVENTS[-2:]
+
+
+def test_an_offer_of_http_2_is_passed_over_and_its_body_read() -> None:
+    offer = b"POST /a HTTP/1.1\r\nHost: h\r\nUpgrade: h2c\r\nConnection: Upgrade\r\nContent-Length: 3\r\n\r\nabc"
+    events = reader().feed(offer + b"GET /c HTTP/1.1\r\nHost: h\r\n\r\n")
+    assert isinstance(events[0], RequestHead)
+    assert events[0].upgrade is None
+    assert folded(events)[1:] == [b"abc", End(), *TWO_EVENTS[-2:]]
+
+
+def answer(data: bytes, method: bytes = b"GET") -> ResponseReader:
+    """A reader that has taken the head."""
+    read = ResponseReader(method=method)
+    end = data.index(b"\r\n\r\n") + 4
+    read.head(data[:end])
+    read.body(data[end:])
+    return read
+
+
+def test_an_answer_keeps_its_fields_and_reason() -> None:
+    read = ResponseReader(method=b"GET")
+    head = read.head(b"HTTP/1.1 200 Fine  day\r\nX-a: 1\r\nX-A: 2\r\nContent-Length: 3\r\n\r\n")
+    assert (head.status, head.reason, head.framing) == (200, b"Fine  day", "length")
+    assert head.headers == ((b"X-a", b"1"), (b"X-A", b"2"), (b"Content-Length", b"3"))
+    assert [read.body(b"a"), read.complete, read.body(b"bc"), read.complete] == [b"a", False, b"bc", True]
+
+
+CHUNKS = b"3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nX-T: 1\r\n\r\n"
+
+
+@given(st.lists(st.integers(1, len(CHUNKS) - 1), max_size=12))
+def test_any_split_of_chunks_gives_the_same_payload(cuts: list[int]) -> None:
+    read, edges, payload = ResponseReader(method=b"GET"), [0, *sorted(set(cuts)), len(CHUNKS)], b""
+    read.head(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for start, end in pairwise(edges):
+        assert not read.complete
+        payload += read.body(CHUNKS[start:end])
+    assert payload == b"abcdefg"
+    assert read.complete
+    assert not read.surplus
+
+
+def length(head: str) -> Callable[[bytes], ResponseReader]:
+    return lambda body: answer(f"HTTP/1.1 200 OK\r\n{head}\r\n".encode() + body)
+
+
+SURPLUS = {
+    "another answer": length("Content-Length: 3\r\n")(b"abcHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+    "nonsense": length("Content-Length: 3\r\n")(b"abcdef"),
+    "after Connection: close": length("Content-Length: 3\r\nConnection: close\r\n")(b"abcdef"),
+    "after the last chunk": length("Transfer-Encoding: chunked\r\n")(b"0\r\n\r\nx"),
+}
+
+
+@pytest.mark.parametrize("case", SURPLUS)
+def test_bytes_after_the_end_are_noticed(case: str) -> None:
+    assert SURPLUS[case].complete
+    assert SURPLUS[case].surplus
+
+
+def test_both_framing_fields_are_read_as_chunks() -> None:
+    read = length("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n")(CHUNKS)
+    assert (read.complete, read.framing) == (True, "chunked")
+
+
+BODILESS = {"HEAD": (b"HEAD", 200), "204": (b"GET", 204), "304": (b"GET", 304)}
+
+
+@pytest.mark.parametrize("case", BODILESS)
+def test_answers_without_a_body_are_over_with_their_head(case: str) -> None:
+    method, status = BODILESS[case]
+    assert answer(b"HTTP/1.1 %d X\r\nContent-Length: 5\r\n\r\n" % status, method).complete
+
+
+def test_an_interim_answer_is_followed_by_the_next_head() -> None:
+    read = ResponseReader(method=b"POST")
+    assert read.head(b"HTTP/1.1 100 Continue\r\n\r\n").status == 100
+    assert not read.complete
+    assert read.head(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n").status == 200
+    assert read.body(b"x") == b"x"
+    assert read.complete
+
+
+def test_a_body_without_framing_lasts_until_the_close() -> None:
+    read = answer(b"HTTP/1.0 200 OK\r\n\r\nabc")
+    assert (read.framing, read.complete) == ("close", False)
+
+
+@pytest.mark.parametrize("data", [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nA b\r\n\r\n", b"HTTP/1.1 2x0 OK\r\n\r\n"])
+def test_a_head_that_is_none_is_an_error(data: bytes) -> None:
+    with pytest.raises(BadAnswerError):
+        ResponseReader(method=b"GET").head(data)
+
+
+def test_chunks_that_are_none_are_an_error() -> None:
+    with pytest.raises(BadAnswerError):
+        length("Transfer-Encoding: chunked\r\n")(b"zz\r\n")

@@ -1,0 +1,236 @@
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+import pytest
+
+from sidecar import limits
+from sidecar.poller import Poller, PollError, get, split_url
+from sidecar.upstream import Target
+from slo.signals import (
+    ENGINE_PREEMPTIONS,
+    ENGINE_RUNNING,
+    ENGINE_WAITING,
+    KV_OCCUPANCY,
+    REQUEST_MODEL,
+    SCRAPES_FAILED,
+)
+from tests.sidecar.rig import Received, Rig, on_a_loop, proxied, raw, serving, sized, until
+
+VLLM = """# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{{engine="0",model_name="{model}"}} {running}
+vllm:num_requests_waiting{{engine="0",model_name="{model}"}} 2.0
+vllm:kv_cache_usage_perc{{engine="0",model_name="{model}"}} 0.25
+vllm:num_preemptions_total{{engine="0",model_name="{model}"}} {preemptions}
+"""
+
+
+@dataclass
+class Engine:
+    """A server with a metrics page that the test can change."""
+
+    page: str = VLLM.format(model="m", running=3.0, preemptions=5.0)
+    models: tuple[str, ...] = ("m",)
+    status: str = "200 OK"
+    asked: list[str] = field(default_factory=list)
+
+    async def __call__(self, request: Received, writer: asyncio.StreamWriter) -> None:
+        path = request.line.split()[1]
+        self.asked.append(path)
+        if path == "/metrics":
+            writer.write(sized(self.page.encode(), kind="text/plain", status=self.status))
+        elif path == "/v1/models":
+            writer.write(sized(orjson.dumps({"data": [{"id": name} for name in self.models]})))
+        else:
+            writer.write(sized(b"", status="404 Not Found"))
+
+
+@contextlib.asynccontextmanager
+async def polling(engine_: Engine, /, **how: object) -> AsyncIterator[tuple[Poller, Rig]]:
+    async with serving(engine_) as behind, proxied(raw(b"")) as rig:
+        target = Target("http", "127.0.0.1", behind.port)
+        yield Poller(target, rig.eye, **how), rig  # type: ignore[arg-type]
+
+
+def gauges(poller: Poller, at_s: float | None = None) -> dict[str, float]:
+    now_s = poller._sample_s if at_s is None else at_s
+    return {point.metric.name: point.value for point in poller.gauges(now_s)}
+
+
+def failures(rig: Rig) -> dict[str, float]:
+    return {point.attributes[0][1]: point.value for point in rig.tally.totals() if point.metric is SCRAPES_FAILED}
+
+
+@on_a_loop
+async def test_a_known_engine_is_recognised_and_its_state_shown() -> None:
+    async with polling(Engine()) as (poller, rig):
+        assert await poller.poll_once()
+        assert gauges(poller) == {ENGINE_RUNNING.name: 3, ENGINE_WAITING.name: 2, KV_OCCUPANCY.name: 0.25}
+        assert all(point.attributes == ((REQUEST_MODEL, "m"),) for point in poller.gauges(poller._sample_s))
+        assert rig.eye.labels.sole == "m"
+
+
+@on_a_loop
+async def test_a_sample_is_gone_after_three_intervals() -> None:
+    async with polling(Engine(), interval_s=1.0) as (poller, _):
+        await poller.poll_once()
+        assert poller.fresh(poller._sample_s + 3.0) is not None
+        assert poller.fresh(poller._sample_s + 3.1) is None
+        assert gauges(poller, poller._sample_s + 3.1) == {}
+
+
+@on_a_loop
+async def test_preemptions_are_counted_from_the_first_poll_on_and_over_a_restart() -> None:
+    engine = Engine()
+    async with polling(engine) as (poller, rig):
+        key = ((REQUEST_MODEL, "m"),)
+        totals = []
+        for preemptions in (5.0, 9.0, 2.0):
+            engine.page = VLLM.format(model="m", running=1.0, preemptions=preemptions)
+            await poller.poll_once()
+            totals.append(rig.tally.total(ENGINE_PREEMPTIONS, key))
+        assert totals == [0, 4, 6]
+
+
+@on_a_loop
+async def test_a_page_that_fails_after_it_worked_is_counted_and_keeps_no_value_alive() -> None:
+    engine = Engine()
+    async with polling(engine) as (poller, rig):
+        await poller.poll_once()
+        engine.status = "500 Oh"
+        assert not await poller.poll_once()
+        engine.status, engine.page = "200 OK", "nothing here\n"
+        assert not await poller.poll_once()
+        assert failures(rig) == {"http_500": 1, "unknown_engine": 1}
+
+
+@on_a_loop
+async def test_an_engine_without_a_page_is_no_failure_unless_one_was_asked_for() -> None:
+    engine = Engine(status="404 Not Found")
+    async with polling(engine) as (poller, rig):
+        assert not await poller.poll_once()
+        assert failures(rig) == {}
+    async with (
+        serving(engine) as behind,
+        polling(engine, url=f"http://127.0.0.1:{behind.port}/metrics") as (poller, rig),
+    ):
+        assert not await poller.poll_once()
+        assert failures(rig) == {"http_404": 1}
+
+
+@on_a_loop
+async def test_a_server_that_is_not_there_is_a_failure_of_a_page_that_was_asked_for() -> None:
+    async with polling(Engine(), url="http://127.0.0.1:1/metrics") as (poller, rig):
+        assert not await poller.poll_once()
+        assert failures(rig) == {"connection": 1}
+
+
+@on_a_loop
+async def test_the_models_of_the_server_are_learned() -> None:
+    async with polling(Engine(models=("a", "b"))) as (poller, rig):
+        reached: list[bool] = []
+        poller.on_reached = lambda: reached.append(True)
+        assert await poller.models_once()
+        assert rig.eye.labels.known == ("a", "b")
+        assert reached == [True]
+    engine = Engine()
+    async with polling(engine) as (poller, rig):
+        engine.models = ()
+        assert await poller.models_once()
+        assert rig.eye.labels.known == ()
+
+
+@pytest.mark.parametrize("body", [b"[]", b"not json", b'{"data": 3}', b'{"data": [1, {"id": 2}, {"id": "ok"}]}'])
+@on_a_loop
+async def test_a_strange_list_of_models_does_no_harm(body: bytes) -> None:
+    async with serving(raw(sized(body))) as behind, proxied(raw(b"")) as rig:
+        assert await Poller(Target("http", "127.0.0.1", behind.port), rig.eye).models_once()
+        assert rig.eye.labels.known in ((), ("ok",))
+
+
+@on_a_loop
+async def test_llamacpp_tells_its_occupancy_on_another_page() -> None:
+    captures = Path(__file__).parents[1] / "data" / "sidecar" / "captures"
+
+    async def llamacpp(request: Received, writer: asyncio.StreamWriter) -> None:
+        name = "llamasrv_slots_busy.json" if "/slots" in request.line else "llamasrv_metrics_busy.txt"
+        writer.write(sized((captures / name).read_bytes()))
+
+    async with serving(llamacpp) as behind, proxied(raw(b"")) as rig:
+        poller = Poller(Target("http", "127.0.0.1", behind.port), rig.eye)
+        assert await poller.poll_once()
+        assert 0 < gauges(poller)[KV_OCCUPANCY.name] <= 1
+
+
+@on_a_loop
+async def test_polling_goes_on_through_failures() -> None:
+    engine = Engine()
+    async with polling(engine, interval_s=0.02, engine="vllm") as (poller, rig):
+        engine.status = "503 Starting"
+        task = asyncio.ensure_future(poller.poll_metrics())
+        await until(lambda: engine.asked.count("/metrics") >= 3)
+        engine.status = "200 OK"
+        await until(lambda: poller._sample is not None)
+        task.cancel()
+        assert failures(rig)["http_503"] >= 3
+
+
+ANSWERS = {
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n", b"abc"),
+    "until the close": (b"HTTP/1.0 200 OK\r\n\r\nabc", b"abc"),
+    "a length": (sized(b"abc"), b"abc"),
+    "an error": (sized(b"", status="500 Oh"), "http_500"),
+    "cut short": (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "cut_short"),
+    "no head": (b"HTTP/1.1 200 OK\r\n", "not_http"),
+    "not HTTP": (b"SSH-2.0\r\n\r\n", "not_http"),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+@on_a_loop
+async def test_what_a_get_brings(case: str) -> None:
+    answer, expected = ANSWERS[case]
+
+    async def handle(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+        writer.close()
+
+    async with serving(handle) as behind:
+        target = Target("http", "127.0.0.1", behind.port)
+        if isinstance(expected, bytes):
+            assert await get(target, "/x") == expected
+        else:
+            with pytest.raises(PollError, match=str(expected)):
+                await get(target, "/x")
+
+
+@on_a_loop
+async def test_a_get_does_not_wait_for_ever() -> None:
+    async def hang(_: Received, __: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(1000)
+
+    async with serving(hang) as behind:
+        with pytest.raises(PollError, match="timeout"):
+            await get(Target("http", "127.0.0.1", behind.port), "/x", timeout_s=0.1)
+
+
+def test_a_page_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SCRAPE_BYTES", 1000)
+
+    @on_a_loop
+    async def run() -> None:
+        async with serving(raw(sized(b"x" * 2000))) as behind:
+            with pytest.raises(PollError, match="too_large"):
+                await get(Target("http", "127.0.0.1", behind.port), "/x")
+
+    run()
+
+
+def test_a_page_is_a_server_and_a_path() -> None:
+    assert split_url("http://e:1/a?b=c") == (Target("http", "e", 1), "/a?b=c")
+    assert split_url("https://e") == (Target("https", "e", 443), "/")
+    with pytest.raises(ValueError, match="write"):
+        split_url("e:1/metrics")

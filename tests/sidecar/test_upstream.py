@@ -1,0 +1,124 @@
+import asyncio
+
+import pytest
+
+from sidecar.upstream import Connection, Pool, Target, parse_target
+from tests.sidecar.rig import listening, on_a_loop, raw, serving, until
+
+GOOD = {
+    "http://127.0.0.1:8000": Target("http", "127.0.0.1", 8000),
+    "http://engine": Target("http", "engine", 80),
+    "https://engine/base/": Target("https", "engine", 443, "/base"),
+    "http://[::1]:8000": Target("http", "::1", 8000),
+}
+BAD = [
+    "engine:8000",
+    "ftp://engine",
+    "http://",
+    "http://e:x",
+    "http://e:99999",
+    "http://e/?q=1",
+    "http://u:p@e/",
+    "//e",
+]
+
+
+@pytest.mark.parametrize("url", GOOD)
+def test_a_url_names_a_server(url: str) -> None:
+    assert parse_target(url) == GOOD[url]
+
+
+@pytest.mark.parametrize("url", BAD)
+def test_what_names_none_is_refused_with_what_would_be_right(url: str) -> None:
+    with pytest.raises(ValueError, match="write http://HOST:PORT"):
+        parse_target(url)
+
+
+def test_a_password_in_a_url_is_not_repeated() -> None:
+    with pytest.raises(ValueError) as error:  # noqa: PT011  its words are what matters
+        parse_target("http://user:secret@engine")
+    assert "secret" not in str(error.value)
+
+
+def test_how_a_server_is_written() -> None:
+    assert Target("http", "::1", 8000).authority == "[::1]:8000"
+    assert Target("https", "engine", 443, "/base").url == "https://engine/base"
+
+
+@on_a_loop
+async def test_a_connection_that_was_given_back_is_taken_again_the_latest_first() -> None:
+    async with serving(raw(b"")) as behind:
+        pool = Pool(Target("http", "127.0.0.1", behind.port))
+        first, second = await pool.connect(), await pool.connect()
+        assert pool.reached
+        pool.give(first)
+        pool.give(second)
+        assert pool.take() is second
+        assert second.reused
+        assert pool.take() is first
+        assert pool.take() is None
+        pool.close()
+        await until(lambda: pool.open_count == 0)
+
+
+@on_a_loop
+async def test_a_connection_that_rested_too_long_is_not_taken() -> None:
+    async with serving(raw(b"")) as behind:
+        pool = Pool(Target("http", "127.0.0.1", behind.port), idle_s=0.05)
+        pool.give(await pool.connect())
+        await asyncio.sleep(0.1)
+        assert pool.take() is None
+        pool.give(await pool.connect())
+        await asyncio.sleep(0.1)
+        pool.sweep()
+        await until(lambda: pool.open_count == 0)
+
+
+@on_a_loop
+async def test_a_connection_that_the_server_closed_is_not_taken_though_nobody_saw_it_yet() -> None:
+    accepted = list[asyncio.StreamWriter]()
+
+    async def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.append(writer)
+        await asyncio.sleep(1000)
+
+    async with listening(accept) as port:
+        pool = Pool(Target("http", "127.0.0.1", port))
+        connection = await pool.connect()
+        await until(lambda: bool(accepted))
+        pool.give(connection)
+        accepted[0].transport.abort()
+        assert not connection.alive or connection.closed_by_server() or pool.take() is connection
+        await until(lambda: pool.take() is None)
+
+
+@on_a_loop
+async def test_bytes_that_nobody_asked_for_end_a_connection() -> None:
+    async def chatter(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.05)
+        writer.write(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
+        await asyncio.sleep(1000)
+
+    async with listening(chatter) as port:
+        pool = Pool(Target("http", "127.0.0.1", port))
+        pool.give(await pool.connect())
+        await until(lambda: pool.open_count == 0)
+        assert pool.take() is None
+
+
+@on_a_loop
+async def test_a_server_that_does_not_answer_the_connect_is_a_timeout() -> None:
+    pool = Pool(Target("http", "127.0.0.1", 1))
+    with pytest.raises(OSError):  # noqa: PT011  refused
+        await pool.connect()
+    assert not pool.reached
+
+
+def test_a_connection_without_a_socket_takes_no_harm() -> None:
+    connection = Connection()
+    connection.write(b"x")
+    connection.pause_reading()
+    connection.resume_reading()
+    connection.abort()
+    assert not connection.alive
+    assert connection.closed_by_server()

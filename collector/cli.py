@@ -1,0 +1,142 @@
+"""`firsttoken collector`: the command line, and the environment behind each flag.
+
+A flag wins over its environment variable `FIRSTTOKEN_<FLAG>`, that over the default. Exit codes: 0 ended by a signal,
+2 usage or bad input, with one line on stderr that says what, where and what would be right. Passwords come from files
+or the environment, never from the command line, where every user of the machine can read them. The rooms behind are
+imported only once the line is understood.
+"""
+
+import argparse
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from collector import schema
+from collector.errors import CollectorError
+from collector.options import UsageError, settings, version
+from slo.source import SpecError
+
+PROGRAM = "firsttoken collector"
+LEVELS = ("debug", "info", "warning", "error")
+FORMS = ("text", "json")
+_TALKATIVE = ("httpx", "httpcore", "aiosqlite", "sqlalchemy", "uvicorn", "asyncio")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {PROGRAM} --help)")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Collect until a signal, or print the schema; the exit code."""
+    typed = sys.argv[1:] if argv is None else argv
+    try:
+        return _print_schema(typed[1:]) if typed[:1] == ["schema"] else _collect(typed)
+    except SpecError as error:
+        print(f"{PROGRAM}: {'; '.join(map(str, error.problems))}", file=sys.stderr)
+    except (UsageError, CollectorError) as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+    return 2
+
+
+def _collect(typed: Sequence[str]) -> int:
+    flags = parser(os.environ).parse_args(typed)
+    _log_to_stderr(flags.log_level, flags.log_format)
+    wanted = settings(flags, typed=typed)
+
+    from collector.running import run
+
+    run(wanted)
+    return 0
+
+
+def _print_schema(typed: Sequence[str]) -> int:
+    flags = _Parser(prog=f"{PROGRAM} schema", description="Print the statements that make the tables.")
+    flags.add_argument("--dialect", choices=sorted(schema.DIALECTS), default="sqlite")
+    print(schema.ddl(flags.parse_args(typed).dialect))
+    return 0
+
+
+def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+    """The flags; a default is the environment's where it has one."""
+    flags = _Parser(
+        prog=PROGRAM,
+        description="OTLP in, SQL out: rolling percentiles, burn rates, budgets, a status page, one page an incident.",
+        epilog=f"{PROGRAM} schema --dialect sqlite|postgresql prints the tables.",
+    )
+
+    def flag(name: str, default: str | None, meaning: str, metavar: str) -> None:
+        shown = f" (default {default})" if default else ""
+        value = environ.get(_variable(name), default)
+        flags.add_argument(f"--{name}", default=value, metavar=metavar, help=meaning + shown)
+
+    def several(name: str, default: list[str], meaning: str, metavar: str, *, parted_by: str) -> None:
+        value = environ.get(_variable(name))
+        usual = default if value is None else value.split(parted_by)
+        flags.add_argument(
+            f"--{name}", action=_Several, default=usual, metavar=metavar, help=f"{meaning}; may be repeated"
+        )
+
+    several("slo", ["slo.yaml"], "slo.yaml, or a folder of such (default ./slo.yaml)", "FILE", parted_by=os.pathsep)
+    flag("database", "sqlite:///firsttoken.db", "a path, or the URL of an SQLite or PostgreSQL database", "URL")
+    flag("database-file", None, "file that holds the database's URL, where that has a password", "FILE")
+    flag("listen", "127.0.0.1:4318", "address of OTLP/HTTP, /metrics and the status page", "HOST:PORT")
+    flag("tick", "10s", "how often everything is evaluated; also the finest step kept", "TIME")
+    several("alertmanager", [], "Alertmanager to tell of alerts", "URL", parted_by=",")
+    flag("webhook", None, "where to POST alerts in Alertmanager's webhook form, without an Alertmanager", "URL")
+    flag("external-url", None, "where people reach this collector, for links in alerts", "URL")
+    flag("max-series", "10000", "series kept apart; data of further ones goes to model `other`", "N")
+    flag("retention", "35d", "how long counts are kept, if that is longer than every window", "TIME")
+    flag("drain-timeout", "10s", "how long requests in hand may take after SIGTERM", "TIME")
+    flag("token-file", None, "file with the token that every request must carry", "FILE")
+    flags.add_argument("--insecure", action="store_true", help="listen beyond loopback without a token")
+    flag("log-level", "info", ", ".join(LEVELS), "LEVEL")
+    flag("log-format", "text", " or ".join(FORMS), "FORM")
+    flags.add_argument("--version", action="version", version=f"firsttoken {version()}")
+    return flags
+
+
+class _Several(argparse.Action):
+    """Collects values; the first one typed replaces the default instead of joining it."""
+
+    def __call__(self, _: object, namespace: argparse.Namespace, value: object, option: object = None) -> None:
+        typed = getattr(namespace, f"_{self.dest}", [])
+        typed.append(value)
+        setattr(namespace, f"_{self.dest}", typed)
+        setattr(namespace, self.dest, typed)
+
+
+def _variable(name: str) -> str:
+    return "FIRSTTOKEN_" + name.upper().replace("-", "_")
+
+
+class _JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def _log_to_stderr(level: str, form: str) -> None:
+    if level not in LEVELS:
+        raise UsageError(f"--log-level {level} is unknown: use {', '.join(LEVELS)}")
+    if form not in FORMS:
+        raise UsageError(f"--log-format {form} is unknown: use {' or '.join(FORMS)}")
+    handler = logging.StreamHandler(sys.stderr)
+    text = logging.Formatter(f"{PROGRAM}: %(levelname)s: %(message)s")
+    handler.setFormatter(_JsonLines() if form == "json" else text)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for name in _TALKATIVE:
+        # They log addresses with whatever stands in them, and a line a request.
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,0 +1,41 @@
+"""The one tree of the collector's shells.
+
+CollectorError
+├── UnusableDatabaseError  the database named cannot be used at all: the command ends with exit code 2
+├── ListenError            the address cannot be listened on: exit code 2
+├── UnavailableError       the database cannot commit now: 503, ask again
+├── PayloadError           their fault: bytes that are not the OTLP message they claim to be: 400
+└── RefusedError           their fault: a status and what would be right
+"""
+
+
+class CollectorError(Exception):
+    """What went wrong, with what, and what would be right, in one line."""
+
+
+class UnusableDatabaseError(CollectorError):
+    """No collector can run on this database."""
+
+
+class ListenError(CollectorError):
+    """The address named is taken, or not this machine's."""
+
+
+class UnavailableError(CollectorError):
+    """Nothing was committed; the same bytes may come again after `retry_after_s`."""
+
+    def __init__(self, message: str, *, retry_after_s: int = 5) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class PayloadError(CollectorError):
+    """Bytes that cannot be read as the message they claim to be."""
+
+
+class RefusedError(CollectorError):
+    """A request that will never succeed as it is: `status` is the HTTP answer."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status

@@ -1,0 +1,155 @@
+"""What the flags of `collector` mean: texts in, checked values out, or one line that says what would be right."""
+
+import argparse
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sqlalchemy.engine import URL
+
+from collector.database import database_url
+from collector.errors import UnusableDatabaseError
+from slo import objective, quantity
+from slo.objective import Spec
+
+MAX_TICK_S = 60
+
+
+class UsageError(Exception):
+    """Bad input; the message is one line for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that a collector runs by."""
+
+    slo: Sequence[Path]
+    specs: Sequence[Spec]
+    database: URL
+    host: str
+    port: int
+    tick_s: int
+    alertmanagers: Sequence[str]
+    webhook: str | None
+    external_url: str | None
+    max_series: int
+    retention_s: int
+    drain_s: int
+    token: str | None
+    version: str
+
+
+def settings(flags: argparse.Namespace, *, typed: Sequence[str]) -> Settings:
+    """The settings of parsed flags; `typed` is the command line itself, where no password may stand.
+
+    Raises `UsageError`, or `SpecError` for a faulty spec.
+    """
+    host, port = address(flags.listen)
+    token = None if flags.token_file is None else _content("--token-file", flags.token_file)
+    if token is None and not flags.insecure and not _is_loopback(host):
+        raise UsageError(
+            f"--listen {flags.listen} is beyond loopback: use --token-file FILE, or --insecure without one"
+        )
+    if flags.alertmanager and flags.webhook:
+        raise UsageError("--webhook: Alertmanager is told already: use one of the two, or people are told twice")
+    return Settings(
+        slo=[Path(text) for text in flags.slo],
+        specs=objective.load(flags.slo),
+        database=_database(flags, typed),
+        host=host,
+        port=port,
+        tick_s=tick_s(flags.tick),
+        alertmanagers=[_web("--alertmanager", url, typed) for url in flags.alertmanager],
+        webhook=None if flags.webhook is None else _web("--webhook", flags.webhook, typed),
+        external_url=None if flags.external_url is None else _web("--external-url", flags.external_url, typed),
+        max_series=_whole("--max-series", flags.max_series),
+        retention_s=_seconds("--retention", flags.retention),
+        drain_s=_seconds("--drain-timeout", flags.drain_timeout),
+        token=token,
+        version=version(),
+    )
+
+
+def address(text: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT` or `[IPV6]:PORT`."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise UsageError(f"--listen {text}: write HOST:PORT, as 127.0.0.1:4318")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def tick_s(text: str) -> int:
+    """A tick that divides a minute, so that minutes are made of whole ticks."""
+    seconds = _seconds("--tick", text)
+    if seconds > MAX_TICK_S or MAX_TICK_S % seconds:
+        raise UsageError(f"--tick {text}: a minute must be made of whole ticks: use 1s, 2s, 5s, 10s, 15s, 30s or 60s")
+    return seconds
+
+
+def version() -> str:
+    """The version of the installed distribution."""
+    try:
+        return metadata.version("firsttoken")
+    except metadata.PackageNotFoundError:
+        return "0"
+
+
+def _seconds(flag: str, text: str) -> int:
+    try:
+        return quantity.whole_seconds(text)
+    except quantity.QuantityError as error:
+        raise UsageError(f"{flag}: {error}") from None
+
+
+def _whole(flag: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise UsageError(f"{flag} {text}: write a whole number of 1 or more")
+    return int(text)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _content(flag: str, file: str) -> str:
+    try:
+        text = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{flag} {file} cannot be read: {error}") from None
+    if not text:
+        raise UsageError(f"{flag} {file} is empty")
+    return text
+
+
+def _database(flags: argparse.Namespace, typed: Sequence[str]) -> URL:
+    named = any(word == "--database" or word.startswith("--database=") for word in typed)
+    if flags.database_file is not None and named:
+        raise UsageError("--database and --database-file both name the database: use one of them")
+    text = flags.database if flags.database_file is None else _content("--database-file", flags.database_file)
+    try:
+        url = database_url(text)
+    except UnusableDatabaseError as error:
+        raise UsageError(f"--database: {error}") from error
+    if url.password is not None and named:
+        raise UsageError("--database holds a password: put the URL into a file (--database-file) or the environment")
+    return url
+
+
+def _web(flag: str, text: str, typed: Sequence[str]) -> str:
+    """A URL of the web; credentials in it must not come from the command line."""
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good = False
+    if not good:
+        raise UsageError(f"{flag} {text}: write a URL, as http://127.0.0.1:9093")
+    if parts.password is not None and any(text in word for word in typed):
+        raise UsageError(f"{flag} holds a password: give it by the environment, FIRSTTOKEN_{flag[2:].upper()}")
+    return text

@@ -1,0 +1,175 @@
+"""Between the collector's values and the rows of its tables: pure, in both directions.
+
+Rows are tuples in the order of the table's columns (`schema`). Bins are JSON text rather than a blob: any SQL can read
+them, they are shorter than eight bytes a bin, and reading one back costs microseconds.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import orjson
+from sqlalchemy import Table
+
+from collector import schema
+from collector.deltas import (
+    CounterRow,
+    GaugeRow,
+    InstanceRow,
+    KnownRow,
+    LatencyKey,
+    LatencyRow,
+    SeriesKey,
+    SloRow,
+    StreamRow,
+)
+from collector.evaluate import Alert, AlertKey, BudgetRow, BurnRow, PercentileRow
+from collector.histogram import Facts, Histogram, Layout, histogram
+from collector.upsert import Row
+
+Stored = Any
+"""A row as SQLAlchemy gives it: its columns are attributes."""
+
+
+def _fields(table: Table) -> Callable[[Any], Row]:
+    """Values whose fields are named like the columns of `table`."""
+    fields: Callable[[Any], Row] = attrgetter(*(column.name for column in table.columns))
+    return fields
+
+
+_percentile, _burn_rate, _budget = _fields(schema.percentile), _fields(schema.burn_rate), _fields(schema.budget)
+
+
+def percentile(row: PercentileRow) -> Row:
+    return _percentile(row)
+
+
+def burn_rate(row: BurnRow) -> Row:
+    return _burn_rate(row)
+
+
+def budget(row: BudgetRow) -> Row:
+    return _budget(row)
+
+
+def series_id(key: SeriesKey) -> int:
+    """A number made from the key alone, so that every writer of every database gives a series the same one."""
+    text = "\0".join((*_labels(key), key.layout.text, str(key.censored)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], signed=True)
+
+
+def series(key: SeriesKey) -> Row:
+    return (series_id(key), *_labels(key), key.layout.text, int(key.censored))
+
+
+def series_key(row: Stored) -> SeriesKey:
+    latency = LatencyKey(row.environment, row.service, row.model, row.signal, row.source)
+    return SeriesKey(latency, row.instance, Layout.parse(row.layout), bool(row.censored))
+
+
+def _labels(key: SeriesKey) -> tuple[str, ...]:
+    of = key.latency
+    return (of.environment, of.service, of.model, of.signal, of.source, key.instance)
+
+
+def rollup(row: LatencyRow, *, step_s: int) -> Row:
+    one = row.histogram
+    bins = orjson.dumps(one.counts.tolist()).decode()
+    facts = (one.count, one.sum, one.min, one.max, one.layout.scale, one.zero_count, one.offset, bins)
+    return (step_s, row.start_s, series_id(row.series), *facts)
+
+
+def rollup_histogram(row: Stored, layout: Layout) -> Histogram:
+    counts = np.array(orjson.loads(row.bins), dtype=np.int64)
+    facts = Facts(row.sum, row.min, row.max)
+    return histogram(layout, row.bin_offset, counts, zero_count=row.zero_count, facts=facts)
+
+
+def slo_count(row: SloRow, *, step_s: int) -> Row:
+    key = (row.environment, row.service, row.model, row.objective, row.objective_hash)
+    return (step_s, row.start_s, *key, row.good, row.bad)
+
+
+def gauge(row: GaugeRow, *, step_s: int) -> Row:
+    key = (row.environment, row.service, row.model, row.instance, row.name, row.attribute)
+    values = (row.min, row.max, row.sum / row.samples, row.last, row.last_ns, row.samples)
+    return (step_s, row.start_s, *key, *values)
+
+
+def counter(row: CounterRow, *, step_s: int) -> Row:
+    key = (row.environment, row.service, row.model, row.instance, row.source, row.name, _json(dict(row.attributes)))
+    return (step_s, row.start_s, *key, row.value)
+
+
+def known(row: KnownRow, *, step_s: int) -> Row:
+    return (step_s, row.start_s, row.environment, row.service)
+
+
+def instance(row: InstanceRow) -> Row:
+    key = (row.environment, row.service, row.instance, row.source)
+    return (*key, row.first_s, row.last_s, int(row.periodic))
+
+
+def stream(row: StreamRow, *, at_s: int) -> Row:
+    value: object = row.value
+    if isinstance(row.value, Histogram):
+        one = row.value
+        parts = (one.layout.text, one.zero_count, one.offset, one.counts.tolist(), one.sum, one.min, one.max)
+        value = list(parts)
+    return (row.stream, row.start_ns, row.end_ns, orjson.dumps(value).decode(), at_s)
+
+
+def stream_row(row: Stored) -> StreamRow:
+    value = orjson.loads(row.value)
+    if isinstance(value, list):
+        layout, zero_count, offset, counts, total, least, greatest = value
+        facts = Facts(total, least, greatest)
+        one = histogram(Layout.parse(layout), offset, counts, zero_count=zero_count, facts=facts)
+        return StreamRow(row.stream, row.start_ns, row.end_ns, one)
+    return StreamRow(row.stream, row.start_ns, row.end_ns, value)
+
+
+def alert(one: Alert) -> Row:
+    labels = dict(one.labels)
+    key = one.key
+    names = (key.environment, key.service, key.name, key.model, key.objective, key.tier)
+    state = (one.state, one.since_s, labels.get("severity", ""), labels.get("notify", ""), one.fired_s)
+    return (*names, *state, _json(labels), _json(dict(one.annotations)))
+
+
+def alert_of(row: Stored) -> Alert:
+    """The alert of a row of `alert`, or as it was at a transition, of one of `alert_event`."""
+    key = AlertKey(
+        name=row.name,
+        environment=row.environment,
+        service=row.service,
+        model=row.model,
+        objective=row.objective,
+        tier=row.tier,
+    )
+    return Alert(
+        key=key,
+        state=row.state,
+        since_s=row.at_s if hasattr(row, "at_s") else row.since_s,
+        fired_s=row.fired_s,
+        labels=tuple(sorted(orjson.loads(row.labels).items())),
+        annotations=tuple(sorted(orjson.loads(row.annotations).items())),
+    )
+
+
+def alert_event(one: Alert) -> Row:
+    key = one.key
+    names = (key.environment, key.service, key.name, key.model, key.objective, key.tier)
+    return (one.since_s, *names, one.state, one.fired_s, _json(dict(one.labels)), _json(dict(one.annotations)))
+
+
+def _json(values: Mapping[str, str]) -> str:
+    return orjson.dumps(values, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def is_storable(row: Row) -> bool:
+    """Whether the row holds no NaN and no infinity."""
+    return all(math.isfinite(value) for value in row if type(value) is float)

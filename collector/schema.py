@@ -1,0 +1,332 @@
+"""The tables the collector keeps (DESIGN 4.4): its product, the same on SQLite and PostgreSQL.
+
+Every time is integer epoch seconds in UTC, every duration is seconds; an unknown value is NULL, never 0, NaN or
+infinity (a CHECK on every floating column refuses them whoever writes). `environment` is '' when unset, `model` is
+`*` for the figure over all models of an objective. Each table and column carries a comment: the documentation is
+made from them. This room imports SQLAlchemy alone, so that generators and planners may read it.
+
+The primary keys of everything that grows start with its time: rows are written in order of time and dropped in
+order of time, so a tick touches the few pages at the end of each table however many series there are.
+"""
+
+from collections.abc import Iterator
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Double,
+    Index,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    schema,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Dialect
+
+VERSION = "0001"
+DIALECTS = {"sqlite": sqlite.dialect, "postgresql": postgresql.dialect}
+LARGEST = 1e308
+
+metadata = MetaData()
+
+
+def _text(name: str, comment: str, *, key: bool = False) -> Column[str]:
+    return Column(name, Text(), primary_key=key, nullable=False, comment=comment)
+
+
+def _whole(name: str, comment: str, *, key: bool = False) -> Column[int]:
+    return Column(name, BigInteger(), primary_key=key, nullable=False, autoincrement=False, comment=comment)
+
+
+def _whole_or_null(name: str, comment: str) -> Column[int]:
+    return Column(name, BigInteger(), nullable=True, comment=comment)
+
+
+def _real(name: str, comment: str) -> Column[float]:
+    return Column(name, Double(), nullable=False, comment=comment)
+
+
+def _real_or_null(name: str, comment: str) -> Column[float]:
+    return Column(name, Double(), nullable=True, comment=comment)
+
+
+def _environment(*, key: bool = True) -> Column[str]:
+    return _text("environment", "Deployment environment; '' when unset.", key=key)
+
+
+def _service(*, key: bool = True) -> Column[str]:
+    return _text("service", "OpenTelemetry service.name.", key=key)
+
+
+def _model(*, key: bool = True) -> Column[str]:
+    return _text("model", "Model name; unknown, other or * (all the models of an objective).", key=key)
+
+
+def _objective(*, key: bool = True) -> Column[str]:
+    return _text("objective", "Name of the objective in slo.yaml.", key=key)
+
+
+def _start() -> Column[int]:
+    return _whole("start_s", "Start of the step; a multiple of step_s.", key=True)
+
+
+def _step() -> Column[int]:
+    return _whole("step_s", "Length of the step; older rows are folded into longer steps.", key=True)
+
+
+def _table(name: str, comment: str, *columns: Column[int] | Column[float] | Column[str] | Column[bytes]) -> Table:
+    """A table clustered by its primary key, whose floating columns refuse NaN and infinity."""
+    finite = [
+        CheckConstraint(f'"{column.name}" BETWEEN -{LARGEST} AND {LARGEST}', name=f"{name}_{column.name}_finite")
+        for column in columns
+        if isinstance(column.type, Double)
+    ]
+    return Table(name, metadata, *columns, *finite, comment=comment, sqlite_with_rowid=False)
+
+
+percentile = _table(
+    "percentile",
+    "Latency percentiles of a rolling window, as of at_s; from merged histograms, never averaged.",
+    _whole("at_s", "Moment of the evaluation; the window ends here.", key=True),
+    _environment(),
+    _service(),
+    _model(),
+    _text("signal", "ttft, tpot, e2e or another latency of the wire.", key=True),
+    _text("source", "Who measured: proxy, middleware, engine or otel.", key=True),
+    _whole("window_s", "Length of the window.", key=True),
+    _whole("count", "Requests of the window that have a value."),
+    _whole("censored", "Requests of the window past a deadline and without a value."),
+    _real_or_null("p50", "Median; NULL when it falls among the censored or nothing was seen."),
+    _real_or_null("p90", "90th percentile, by the same rule."),
+    _real_or_null("p95", "95th percentile, by the same rule."),
+    _real_or_null("p99", "99th percentile, by the same rule."),
+    _real_or_null("p999", "99.9th percentile, by the same rule."),
+    _real_or_null("max", "Largest value of the window as far as its source knows it."),
+    _real_or_null("at_least", "What every NULL quantile above is known to exceed; NULL when none is censored."),
+    _real_or_null("rel_error", "Greatest relative error of the quantiles (0.011 is 1.1 %)."),
+    _real("coverage", "Share of the window from which telemetry is known, 0 to 1."),
+)
+
+burn_rate = _table(
+    "burn_rate",
+    "Burn rate of each objective over each rolling window, as of at_s.",
+    _whole("at_s", "Moment of the evaluation; the window ends here.", key=True),
+    _environment(),
+    _service(),
+    _model(),
+    _objective(),
+    _whole("window_s", "Length of the window.", key=True),
+    _whole("good", "Good events of the window."),
+    _whole("bad", "Bad events of the window."),
+    _real_or_null("burn", "(bad / (good + bad)) / (1 - target); NULL without events."),
+    _real("coverage", "Share of the window from which telemetry is known, 0 to 1."),
+    _text("basis", "counts: judged at the source; histogram: read off the histogram at the threshold."),
+    _whole("unsure", "Events of a histogram basis that lie in the bucket which the threshold cuts; else 0."),
+)
+
+budget = _table(
+    "budget",
+    "Error budget of each objective over its own period, as of at_s.",
+    _whole("at_s", "Moment of the evaluation; the period ends here.", key=True),
+    _environment(),
+    _service(),
+    _model(),
+    _objective(),
+    _whole("good", "Good events of the period."),
+    _whole("bad", "Bad events of the period."),
+    _real("allowance", "Bad events the period may have: (1 - target) x events of a whole period."),
+    _real("remaining", "1 - bad / allowance; below 0 is overspent; 1 without events."),
+    _real_or_null("exhausted_in_s", "Time to an empty budget at the last hour's rate; NULL at rate 0, 0 once spent."),
+    _real("coverage", "Share of the period from which telemetry is known, 0 to 1."),
+    _text("basis", "counts: judged at the source; histogram: read off the histogram at the threshold."),
+)
+
+alert = _table(
+    "alert",
+    "The present state of each alert that ever left ok.",
+    _environment(),
+    _service(),
+    _text("name", "Alert name, as LLMTTFTBudgetBurn.", key=True),
+    _model(),
+    _objective(),
+    _text("tier", "Burn tier (fast, medium, slow, long or a name given); '' for other alerts.", key=True),
+    _text("state", "pending (the long window burns, the short one not yet), firing or resolved."),
+    _whole("since_s", "When it entered this state."),
+    _text("severity", "critical, warning or info."),
+    _text("notify", "page, ticket or none."),
+    _whole_or_null("fired_s", "When the last firing began; NULL when it never fired."),
+    _text("labels", "What receivers are told as labels, as a JSON object."),
+    _text("annotations", "What receivers are told in words, as a JSON object."),
+)
+
+alert_event = _table(
+    "alert_event",
+    "Every transition of every alert.",
+    _whole("at_s", "When the transition happened.", key=True),
+    _environment(),
+    _service(),
+    _text("name", "Alert name.", key=True),
+    _model(),
+    _objective(),
+    _text("tier", "Burn tier; '' for other alerts.", key=True),
+    _text("state", "State entered: pending, firing or resolved.", key=True),
+    _whole_or_null("fired_s", "When the firing began that this belongs to; NULL when it never fired."),
+    _text("labels", "What receivers were told as labels, as a JSON object."),
+    _text("annotations", "What was said of it then, as a JSON object."),
+)
+
+gauge = _table(
+    "gauge",
+    "Gauges of each instance (KV occupancy, queue, requests in flight ...) by step.",
+    _step(),
+    _start(),
+    _environment(),
+    _service(),
+    _model(),
+    _text("instance", "service.instance.id of the sender.", key=True),
+    _text("name", "Name of the gauge: the metric's without its namespace, dots as underscores.", key=True),
+    _text("attribute", "Rank or signal the value speaks of; '' when the gauge has none.", key=True),
+    _real("min", "Least value seen in the step."),
+    _real("max", "Greatest value seen in the step."),
+    _real("mean", "Mean of the values seen in the step."),
+    _real("last", "Value seen last in the step."),
+    _whole("last_ns", "Event time of the last value, in nanoseconds."),
+    _whole("samples", "Values seen in the step."),
+)
+
+counter = _table(
+    "counter",
+    "Increase of counters (requests by outcome, tokens, preemptions, heartbeats ...) of each instance by step.",
+    _step(),
+    _start(),
+    _environment(),
+    _service(),
+    _model(),
+    _text("instance", "service.instance.id of the sender.", key=True),
+    _text("source", "Who counted: proxy, middleware, engine or otel.", key=True),
+    _text("name", "Name of the counter: the metric's without its namespace, dots as underscores.", key=True),
+    _text("attributes", "Outcome, class or type counted, as a JSON object; {} when none.", key=True),
+    _real("value", "Increase within the step."),
+)
+
+series = _table(
+    "series",
+    "What the rollup rows speak of: the latency histogram of one signal of one instance.",
+    _whole("id", "Made from the other columns: the same series has the same id in every database.", key=True),
+    _environment(key=False),
+    _service(key=False),
+    _model(key=False),
+    _text("signal", "ttft, tpot, e2e or another latency of the wire."),
+    _text("source", "Who measured: proxy, middleware, engine or otel."),
+    _text("instance", "service.instance.id of the sender."),
+    _text("layout", "exp:SCALE for exponential bins, le:EDGES for explicit buckets in seconds."),
+    _whole("censored", "1: waiting times of requests that ended past a deadline without a value; else 0."),
+)
+
+rollup = _table(
+    "rollup",
+    "Latency histograms by step; rows of one series are merged by adding their bins. Bin i of exponential scale s "
+    "holds values in (b^i, b^(i+1)] with b = 2^(2^-s); bin i of explicit buckets is the i-th bucket.",
+    _step(),
+    _start(),
+    _whole("series_id", "series.id", key=True),
+    _whole("count", "Values in the step."),
+    _real("sum", "Sum of the values."),
+    _real_or_null("min", "Least value, where the sender knew it."),
+    _real_or_null("max", "Greatest value, where the sender knew it."),
+    _whole_or_null("scale", "Scale of exponential bins; NULL for explicit buckets."),
+    _whole("zero_count", "Values at or under the zero threshold."),
+    _whole("bin_offset", "Index of the first bin."),
+    _text("bins", "Counts of the bins from the first on, as a JSON array."),
+)
+
+slo_count = _table(
+    "slo_count",
+    "Good and bad events of each objective by step, as its sender judged them.",
+    _step(),
+    _start(),
+    _environment(),
+    _service(),
+    _model(),
+    _objective(),
+    _text("objective_hash", "Hash over every field that decides good or bad.", key=True),
+    _whole("good", "Good events of the step."),
+    _whole("bad", "Bad events of the step."),
+)
+
+known = _table(
+    "known",
+    "Steps from which telemetry of a service is known, also when nothing happened in them: what coverage counts.",
+    _step(),
+    _start(),
+    _environment(),
+    _service(),
+)
+
+instance = _table(
+    "instance",
+    "Every sender of telemetry, and when it was heard.",
+    _environment(),
+    _service(),
+    _text("instance", "service.instance.id of the sender.", key=True),
+    _text("source", "Who measured: proxy, middleware, engine or otel."),
+    _whole("first_s", "Event time of its first telemetry."),
+    _whole("last_s", "Event time of its last telemetry."),
+    _whole("periodic", "1 when it sends heartbeats or periodic metrics, so that its silence means something; else 0."),
+)
+
+batch = _table(
+    "batch",
+    "Digests of the bodies committed lately: a body delivered again counts once.",
+    Column("digest", LargeBinary(), primary_key=True, comment="SHA-256 of the kind and the unpacked body."),
+    _whole("at_s", "When it was committed; forgotten after the retention of batches."),
+)
+
+stream = _table(
+    "stream",
+    "Last point of each cumulative stream, so that its next one counts from there, also after a restart.",
+    _text("stream", "What tells streams apart.", key=True),
+    _whole("start_ns", "Start of the stream, in nanoseconds."),
+    _whole("end_ns", "Event time of the last point, in nanoseconds."),
+    _text("value", "The last point as JSON: a number, or a histogram."),
+    _whole("at_s", "When it was last moved; forgotten after the retention of streams."),
+)
+
+notification = _table(
+    "notification",
+    "What the webhook was last told of each group of alerts.",
+    _text("receiver", "Address told, without credentials or query.", key=True),
+    _text("group_key", "The group, as its labels.", key=True),
+    _text("status", "firing or resolved."),
+    _whole("at_s", "When it was told."),
+)
+
+schema_version = _table(
+    "schema_version",
+    "Revision of these tables; one row.",
+    _text("version_num", "The revision.", key=True),
+)
+
+Index("batch_at_s", batch.c.at_s)
+Index("stream_at_s", stream.c.at_s)
+
+
+def ddl(dialect: str) -> str:
+    """The statements that make every table in the named dialect (`sqlite` or `postgresql`), comments included."""
+    return "\n".join(_statements(DIALECTS[dialect]()))
+
+
+def _statements(dialect: Dialect) -> Iterator[str]:
+    for table in metadata.sorted_tables:
+        yield f"-- {table.comment}"
+        yield f"{str(schema.CreateTable(table).compile(dialect=dialect)).strip()};"
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            yield f"{schema.CreateIndex(index).compile(dialect=dialect)};"
+        if dialect.supports_comments:
+            yield f"{schema.SetTableComment(table).compile(dialect=dialect)};"
+            for column in table.columns:
+                yield f"{schema.SetColumnComment(column).compile(dialect=dialect)};"
+        yield ""

@@ -1,0 +1,126 @@
+"""Alerts as lines of the page: those of one trouble together, the most urgent first. Pure.
+
+One trouble burns in several tiers and for several models at once; receivers group it, and so does the page: one line
+for each alert name and objective, with the tiers and models it holds for.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import orjson
+
+from collector import words
+from collector.evaluate import Alert
+from collector.history import Ended
+from collector.standing import Tone
+from slo.signals import ALL_MODELS
+
+_URGENCY = {"page": 0, "ticket": 1, "notice": 2, "pending": 3}
+_TONES: dict[str, Tone] = {"page": "bad", "ticket": "warn"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One trouble: looming, firing or ended. `who` names its tiers and models."""
+
+    title: str
+    of: str
+    who: str
+    state: str
+    tone: Tone
+    when: str
+    text: str
+    url: str
+
+
+def active(alerts: Iterable[Alert], *, now_s: int) -> list[Line]:
+    """The troubles of now, the most urgent first."""
+    found: dict[tuple[str, ...], list[Alert]] = {}
+    for alert in alerts:
+        key = alert.key
+        found.setdefault((key.name, key.environment, key.service, key.objective), []).append(alert)
+    troubles = [sorted(group, key=_rank) for group in found.values()]
+    return [
+        _active(group, now_s) for group in sorted(troubles, key=lambda group: (_rank(group[0])[0], group[0].since_s))
+    ]
+
+
+def ended(past: Iterable[Ended]) -> list[Line]:
+    """The troubles that are over, the latest first; alerts of one trouble that overlapped are one."""
+    found: list[list[Ended]] = []
+    for one in past:
+        for group in found:
+            if _same_trouble(one, group[0]) and any(_overlap(one, other) for other in group):
+                group.append(one)
+                break
+        else:
+            found.append([one])
+    return [_over(group) for group in found]
+
+
+def clock(at_s: int) -> str:
+    """A moment for people, in UTC."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _state(alert: Alert) -> str:
+    if alert.state != "firing":
+        return "pending"
+    notify = dict(alert.labels).get("notify", "")
+    return notify if notify in _TONES else "notice"
+
+
+def _rank(alert: Alert) -> tuple[int, bool, str]:
+    return _URGENCY[_state(alert)], alert.key.model not in ("", ALL_MODELS), alert.key.model
+
+
+def _active(group: Sequence[Alert], now_s: int) -> Line:
+    first, said = group[0], dict(group[0].annotations)
+    state = _state(first)
+    return Line(
+        title=first.key.name,
+        of=_of(first.key.service, first.key.objective),
+        who=_who((alert.key.tier, alert.key.model) for alert in group if _state(alert) == state),
+        state=state,
+        tone=_TONES.get(state, "none"),
+        when=f"for {words.duration(max(now_s - min(alert.since_s for alert in group), 0))}",
+        text=said.get("description") or said.get("summary", ""),
+        url=said.get("runbook_url", ""),
+    )
+
+
+def _over(group: Sequence[Ended]) -> Line:
+    first = min(group, key=lambda one: one.model not in ("", ALL_MODELS))
+    said = orjson.loads(first.annotations)
+    fired_s, ended_s = min(one.fired_s for one in group), max(one.ended_s for one in group)
+    return Line(
+        title=first.name,
+        of=_of(first.service, first.objective),
+        who=_who((one.tier, one.model) for one in group),
+        state="ended",
+        tone="none",
+        when=f"{clock(fired_s)}, lasted {words.duration(ended_s - fired_s)}",
+        text=said.get("description") or said.get("summary", ""),
+        url=said.get("runbook_url", ""),
+    )
+
+
+def _same_trouble(one: Ended, other: Ended) -> bool:
+    return (one.name, one.service, one.objective) == (other.name, other.service, other.objective)
+
+
+def _overlap(one: Ended, other: Ended) -> bool:
+    return one.fired_s <= other.ended_s and other.fired_s <= one.ended_s
+
+
+def _of(service: str, objective: str) -> str:
+    return " · ".join(part for part in (service, objective) if part)
+
+
+def _who(pairs: Iterable[tuple[str, str]]) -> str:
+    """Tiers, then models; all models together need no name."""
+    found = list(pairs)
+    tiers = dict.fromkeys(tier for tier, _ in found if tier)
+    models = dict.fromkeys(model for _, model in found if model not in ("", ALL_MODELS))
+    return " · ".join(part for part in (", ".join(tiers), ", ".join(models)) if part)

@@ -1,0 +1,120 @@
+"""Bulk writes that meet rows already there: one statement per table, the same on SQLite and PostgreSQL.
+
+Rows are tuples in the order of the table's columns. PostgreSQL refuses a key repeated within one statement and
+deadlocks when two writers meet keys in opposite order, so callers fold and sort first.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import ColumnElement, Table, case
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection, Dialect
+
+from collector import schema
+
+ROWS_PER_STATEMENT = 5_000
+
+Row = tuple[Any, ...]
+Columns = Mapping[str, ColumnElement[Any]]
+Merge = Callable[[Columns, Columns, str], ColumnElement[Any]]
+
+
+def add(stored: Columns, new: Columns, name: str) -> ColumnElement[Any]:
+    return stored[name] + new[name]
+
+
+def replace(_stored: Columns, new: Columns, name: str) -> ColumnElement[Any]:
+    return new[name]
+
+
+def least(stored: Columns, new: Columns, name: str) -> ColumnElement[Any]:
+    return case((stored[name] <= new[name], stored[name]), else_=new[name])
+
+
+def greatest(stored: Columns, new: Columns, name: str) -> ColumnElement[Any]:
+    return case((stored[name] >= new[name], stored[name]), else_=new[name])
+
+
+def _weighted_mean(stored: Columns, new: Columns, name: str) -> ColumnElement[Any]:
+    values = stored[name] * stored["samples"] + new[name] * new["samples"]
+    return values / (stored["samples"] + new["samples"])
+
+
+def _of_the_later(stored: Columns, new: Columns, name: str) -> ColumnElement[Any]:
+    return case((new["last_ns"] >= stored["last_ns"], new[name]), else_=stored[name])
+
+
+@dataclass(frozen=True)
+class Upsert:
+    """How rows of `table` meet rows of the same key: `merge` by column; without one, the stored row stays."""
+
+    table: Table
+    merge: Mapping[str, Merge] = field(default_factory=dict)
+
+    def write(self, connection: Connection, rows: Iterable[Row]) -> int:
+        """Write the rows, whose keys differ; their count."""
+        text = _text(self, connection.dialect)
+        written, waiting = 0, iter(rows)
+        while part := list(islice(waiting, ROWS_PER_STATEMENT)):
+            connection.exec_driver_sql(text, part)
+            written += len(part)
+        return written
+
+
+def _everything_else(table: Table) -> dict[str, Merge]:
+    return {column.name: replace for column in table.columns if not column.primary_key}
+
+
+def _merge(names: Sequence[str], merge: Merge) -> dict[str, Merge]:
+    return dict.fromkeys(names, merge)
+
+
+PERCENTILE = Upsert(schema.percentile, _everything_else(schema.percentile))
+BURN_RATE = Upsert(schema.burn_rate, _everything_else(schema.burn_rate))
+BUDGET = Upsert(schema.budget, _everything_else(schema.budget))
+ALERT = Upsert(schema.alert, _everything_else(schema.alert))
+ALERT_EVENT = Upsert(schema.alert_event)
+GAUGE = Upsert(
+    schema.gauge,
+    {
+        "min": least,
+        "max": greatest,
+        "mean": _weighted_mean,
+        "last": _of_the_later,
+        "last_ns": greatest,
+        "samples": add,
+    },
+)
+COUNTER = Upsert(schema.counter, {"value": add})
+SERIES = Upsert(schema.series)
+ROLLUP = Upsert(schema.rollup, _everything_else(schema.rollup))
+SLO_COUNT = Upsert(schema.slo_count, _merge(("good", "bad"), add))
+KNOWN = Upsert(schema.known)
+INSTANCE = Upsert(schema.instance, {"source": replace, "first_s": least, "last_s": greatest, "periodic": greatest})
+BATCH = Upsert(schema.batch)
+STREAM = Upsert(schema.stream, _everything_else(schema.stream))
+NOTIFICATION = Upsert(schema.notification, _everything_else(schema.notification))
+
+_texts: dict[tuple[str, str, str], str] = {}
+
+
+def _text(upsert: Upsert, dialect: Dialect) -> str:
+    """The statement as the driver takes it, made once."""
+    key = (dialect.name, dialect.paramstyle, upsert.table.name)
+    if key not in _texts:
+        _texts[key] = _compiled(upsert, dialect)
+    return _texts[key]
+
+
+def _compiled(upsert: Upsert, dialect: Dialect) -> str:
+    table = upsert.table
+    statement = (postgresql.insert if dialect.name == "postgresql" else sqlite.insert)(table)
+    if upsert.merge:
+        merged = {name: merge(dict(table.c), dict(statement.excluded), name) for name, merge in upsert.merge.items()}
+        statement = statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=merged)
+    else:
+        statement = statement.on_conflict_do_nothing(index_elements=list(table.primary_key))
+    return str(statement.inline().compile(dialect=dialect, column_keys=[column.name for column in table.columns]))

@@ -1,0 +1,44 @@
+"""What the collector's tests share: each test that asks for `database` runs on SQLite and on PostgreSQL."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from tests.collector import support
+
+_numbers = count()
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """The URL of a real PostgreSQL of this test run."""
+    if support.initdb() is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("postgresql is missing: install it, as with apt-get install postgresql")
+        pytest.skip("postgresql is missing: install it, as with apt-get install postgresql")
+    with support.postgresql() as url:
+        yield url
+
+
+async def _create(url: str, name: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(f"CREATE DATABASE {name}")
+    finally:
+        await connection.close()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.tools)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/firsttoken.db"
+    server = str(request.getfixturevalue("postgresql_server"))
+    name = f"t{next(_numbers)}"
+    asyncio.run(_create(server, name))
+    return server.replace("/postgres?", f"/{name}?")

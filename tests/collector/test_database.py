@@ -1,0 +1,125 @@
+"""Opening a database: URLs, what is made, and one clear line when it cannot be used."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from collector import schema
+from collector.database import database_url, open_database, reading, shown
+from collector.errors import UnusableDatabaseError
+
+URLS = {
+    "a plain path": ("runs/a.db", "sqlite+aiosqlite:///runs/a.db"),
+    "an absolute path": ("/var/a.db", "sqlite+aiosqlite:////var/a.db"),
+    "a sqlite URL": ("sqlite:///a.db", "sqlite+aiosqlite:///a.db"),
+    "another sqlite driver": ("sqlite+pysqlite:///a.db", "sqlite+aiosqlite:///a.db"),
+    "postgresql": ("postgresql://u@h/d", "postgresql+asyncpg://u@h/d"),
+    "the short name": ("postgres://u@h:5433/d", "postgresql+asyncpg://u@h:5433/d"),
+}
+
+
+@pytest.mark.parametrize("case", URLS)
+def test_the_url_that_a_text_means(case: str) -> None:
+    text, expected = URLS[case]
+    assert database_url(text).render_as_string(hide_password=False) == expected
+
+
+@pytest.mark.parametrize("text", ["mysql://h/d", "sqlite://", "sqlite:///:memory:", "://"])
+def test_a_url_of_nothing_we_write_is_refused(text: str) -> None:
+    with pytest.raises(UnusableDatabaseError, match=r"use|name a file"):
+        database_url(text)
+
+
+def test_a_password_is_never_shown() -> None:
+    assert "secret" not in shown(database_url("postgresql://u:secret@h/d"))
+
+
+async def _tables(engine: AsyncEngine) -> set[str]:
+    async with engine.connect() as connection:
+        return await connection.run_sync(lambda c: set(c.dialect.get_table_names(c)))
+
+
+def test_an_empty_database_gets_every_table_and_keeps_them(database: str) -> None:
+    async def scenario() -> None:
+        for _ in range(2):
+            engine = await open_database(database_url(database))
+            assert await _tables(engine) >= set(schema.metadata.tables)
+            await engine.dispose()
+
+    asyncio.run(scenario())
+
+
+def test_two_collectors_may_open_an_empty_database_at_once(database: str) -> None:
+    async def scenario() -> None:
+        engines = await asyncio.gather(*(open_database(database_url(database)) for _ in range(4)))
+        await asyncio.gather(*(engine.dispose() for engine in engines))
+
+    asyncio.run(scenario())
+
+
+def test_tables_of_another_version_are_left_alone(database: str) -> None:
+    async def scenario() -> None:
+        engine = await open_database(database_url(database))
+        async with engine.begin() as connection:
+            await connection.execute(text("UPDATE schema_version SET version_num = '9999'"))
+        await engine.dispose()
+        with pytest.raises(UnusableDatabaseError, match="9999"):
+            await open_database(database_url(database))
+
+    asyncio.run(scenario())
+
+
+def test_what_cannot_be_a_database_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("this is no database, only a text that is long enough to be read as a header" * 9)
+    for path in (tmp_path / "missing" / "a.db", tmp_path, tmp_path / "text.db"):
+        with pytest.raises(UnusableDatabaseError) as caught:
+            asyncio.run(open_database(database_url(str(path))))
+        message = str(caught.value)
+        assert str(path) in message
+        assert "\n" not in message
+
+
+def test_an_absent_postgresql_is_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("asyncpg")
+    with pytest.raises(UnusableDatabaseError, match="cannot be used"):
+        asyncio.run(open_database(database_url(f"postgresql://u@/d?host={tmp_path}")))
+
+
+def test_sqlite_writes_ahead_and_syncs_each_commit(tmp_path: Path) -> None:
+    async def scenario() -> tuple[object, object]:
+        engine = await open_database(database_url(f"{tmp_path}/a.db"))
+        async with engine.connect() as connection:
+            journal = await connection.scalar(text("PRAGMA journal_mode"))
+            synchronous = await connection.scalar(text("PRAGMA synchronous"))
+        await engine.dispose()
+        return journal, synchronous
+
+    assert asyncio.run(scenario()) == ("wal", 2)
+
+
+def test_g01_a_reader_holds_no_writer_up(tmp_path: Path) -> None:
+    """A reading transaction stays open while another connection writes."""
+
+    async def scenario() -> None:
+        engine = await open_database(database_url(f"{tmp_path}/a.db"))
+        async with engine.connect() as connection:
+            await reading(connection)
+            await connection.execute(text("SELECT count(*) FROM batch"))
+            await asyncio.to_thread(_write, tmp_path / "a.db")
+            assert await connection.scalar(text("SELECT count(*) FROM batch")) == 0
+        async with engine.connect() as connection:
+            assert await connection.scalar(text("SELECT count(*) FROM batch")) == 1
+        await engine.dispose()
+
+    asyncio.run(scenario())
+
+
+def _write(path: Path) -> None:
+    connection = sqlite3.connect(path, timeout=0.5)
+    with connection:
+        connection.execute("INSERT INTO batch VALUES (x'00', 1)")
+    connection.close()

@@ -1,0 +1,120 @@
+"""Metric points: every fault has its name, and costs its own point alone."""
+
+import pytest
+
+from collector.measurement import Batch
+from collector.otlp import decode_metrics
+from slo import signals
+from tests.collector import messages
+from tests.collector.messages import CUMULATIVE, Value, wire
+
+TTFT, EVENTS, HEARTBEAT = signals.TTFT.name, signals.SLO_EVENTS.name, signals.HEARTBEAT.name
+EVENT: dict[str, Value] = {signals.OBJECTIVE: "ttft", signals.RESULT: "good"}
+
+
+def read(*found: wire.Metric) -> Batch:
+    return decode_metrics(messages.metrics(*found).SerializeToString(), json=False)
+
+
+def without_time(point: wire.NumberDataPoint) -> wire.NumberDataPoint:
+    point.time_unix_nano = 0
+    return point
+
+
+REJECTED = {
+    "no time": (messages.counter(HEARTBEAT, without_time(messages.number(1))), "without a time"),
+    "no temporality": (messages.counter(HEARTBEAT, messages.number(1), temporality=0), "temporality is unspecified"),
+    "not monotonic": (messages.counter(HEARTBEAT, messages.number(1), monotonic=False), "must be monotonic"),
+    "a counter as a gauge": (messages.gauge(HEARTBEAT, messages.number(1)), "is a counter, and came as a gauge"),
+    "a histogram as a sum": (messages.counter(TTFT, messages.number(1)), "is a histogram, and came as a sum"),
+    "a gauge as changes": (messages.counter(signals.IN_FLIGHT.name, messages.number(1)), "send values"),
+    "a negative count": (messages.counter(HEARTBEAT, messages.number(-1)), "a count must be from 0"),
+    "an endless count": (messages.counter(HEARTBEAT, messages.number(1e300)), "a count must be from 0"),
+    "an infinite value": (messages.gauge(signals.IN_FLIGHT.name, messages.number(float("inf"))), "no finite number"),
+    "milliseconds": (messages.exponential(TTFT, messages.exponential_point([1.0]), unit="ms"), "send seconds"),
+    "an event of no objective": (messages.counter(EVENTS, messages.number(1, attributes={})), "an event needs"),
+    "an event neither good nor bad": (
+        messages.counter(EVENTS, messages.number(1, attributes={**EVENT, signals.RESULT: "so-so"})),
+        "good or bad",
+    ),
+    "waits for what is no latency": (
+        messages.exponential(signals.CENSORED.name, messages.exponential_point([1.0])),
+        "use one of e2e, tpot, ttft",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_a_faulty_point_is_rejected_by_name(name: str) -> None:
+    metric, reason = REJECTED[name]
+    batch = read(metric, messages.counter(HEARTBEAT, messages.number(1)))
+    (tally,) = batch.rejected
+    assert (tally.count, len(batch.counters)) == (1, 1)
+    assert reason in tally.reason
+    assert metric.name in tally.reason
+
+
+def test_a_point_without_a_value_is_rejected() -> None:
+    point = messages.number(1)
+    point.ClearField("as_int")
+    assert "no finite number" in read(messages.counter(HEARTBEAT, point)).rejected[0].reason
+
+
+def test_a_point_that_says_it_has_no_value_is_ignored() -> None:
+    point = messages.number(1)
+    point.flags = wire.DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK
+    batch = read(messages.counter(HEARTBEAT, point))
+    assert (batch.rejected, batch.counters) == ((), ())
+    assert [tally.count for tally in batch.ignored] == [1]
+
+
+def test_synthetic_traffic_enters_no_percentile() -> None:
+    synthetic: dict[str, Value] = {**messages.MODEL, signals.CLASS: "synthetic"}
+    batch = read(messages.exponential(TTFT, messages.exponential_point([1.0], attributes=synthetic)))
+    assert batch.latencies == ()
+    assert [(tally.reason, tally.count) for tally in batch.ignored] == [("latency of synthetic traffic", 1)]
+
+
+def test_a_gauge_may_come_as_a_cumulative_sum() -> None:
+    batch = read(messages.counter(signals.IN_FLIGHT.name, messages.number(3), temporality=CUMULATIVE, monotonic=False))
+    assert [point.value for point in batch.gauges] == [3.0]
+
+
+def test_a_summary_is_none_of_our_metrics() -> None:
+    metric = wire.Metric(name=TTFT, summary=wire.Summary(data_points=[wire.SummaryDataPoint()]))
+    batch = read(metric, wire.Metric(name=TTFT))
+    assert (batch.rejected, [tally.count for tally in batch.ignored]) == ((), [2])
+
+
+def test_a_delta_has_no_stream_and_each_cumulative_series_its_own() -> None:
+    other: dict[str, Value] = {**messages.MODEL, signals.TOKEN_TYPE: "input"}
+    tokens = signals.TOKENS.name
+    batch = read(
+        messages.counter(tokens, messages.number(1)),
+        messages.counter(tokens, messages.number(1), messages.number(1, attributes=other), temporality=CUMULATIVE),
+        messages.counter(signals.REQUESTS.name, messages.number(1), temporality=CUMULATIVE),
+    )
+    delta, *streams = [point.interval.stream for point in batch.counters]
+    assert delta == ""
+    assert len(set(streams)) == 3
+    assert all(len(stream) == 32 for stream in streams)
+
+
+def test_a_counter_keeps_the_attributes_that_its_metric_names() -> None:
+    found: dict[str, Value] = {**messages.MODEL, signals.OUTCOME: "ok", signals.CLASS: "batch", "http.route": "/v1"}
+    (point,) = read(messages.counter(signals.REQUESTS.name, messages.number(2, attributes=found))).counters
+    assert point.attributes == (("class", "batch"), ("outcome", "ok"))
+
+
+@pytest.mark.parametrize(
+    ("found", "model"),
+    [
+        ({}, "unknown"),
+        ({signals.RESPONSE_MODEL: "r"}, "r"),
+        ({signals.RESPONSE_MODEL: "r", signals.REQUEST_MODEL: "q"}, "q"),
+        ({signals.REQUEST_MODEL: "x" * 500}, "x" * 256),
+    ],
+)
+def test_a_latency_names_its_model(found: dict[str, Value], model: str) -> None:
+    (point,) = read(messages.exponential(TTFT, messages.exponential_point([1.0], attributes=found))).latencies
+    assert point.model == model

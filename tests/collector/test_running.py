@@ -1,0 +1,198 @@
+"""A collector's life as a process: kill -9 loses nothing acknowledged, the end is clean, the spec can change."""
+
+import os
+import random
+import signal
+import socket
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from collector.errors import ListenError
+from collector.running import listening
+from tests.collector import exports, support
+from tests.collector.support import SPEC, Running, ask, collector, send, until
+
+ROUNDS = 2
+
+
+class Sender(threading.Thread):
+    """Sends a second of traffic after the other; a body without an answer is sent again until it has one, to whatever
+    collector runs by then, as the sidecar does. Keeps how many bodies were acknowledged."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.acknowledged = 0
+        self.url = ""
+        self.is_done = False
+        self._number = number
+
+    def run(self) -> None:
+        while not self.is_done:
+            body = exports.second(good=3, bad=1, at_s=int(time.time()) - self._number, instance=f"i{self._number}")
+            body.resource_metrics[0].schema_url = f"{self._number} {self.acknowledged}"
+            while not self.is_done:
+                try:
+                    if send(self.url, body).status == 200:
+                        self.acknowledged += 1
+                        break
+                except OSError:
+                    time.sleep(0.01)
+
+
+def test_kill_9_loses_nothing_acknowledged_and_doubles_nothing(tmp_path: Path, database: str) -> None:
+    senders = [Sender(number) for number in range(3)]
+    dice = random.Random(4)
+    for number in range(ROUNDS):
+        with collector(tmp_path, "--tick", "1s", "--database", database) as running:
+            for sender in senders:
+                sender.url = running.url
+                if number == 0:
+                    sender.start()
+            before = sum(sender.acknowledged for sender in senders)
+            until(lambda before=before: sum(sender.acknowledged for sender in senders) > before + 8)
+            time.sleep(dice.random() / 5)
+            assert running.stop(signal.SIGKILL) == -signal.SIGKILL
+    with collector(tmp_path, "--tick", "1s", "--database", database) as running:
+        for sender in senders:
+            sender.url = running.url
+        until(lambda: all(sender.acknowledged for sender in senders))
+        time.sleep(0.2)
+        for sender in senders:
+            sender.is_done = True
+        for sender in senders:
+            sender.join()
+        acknowledged = sum(sender.acknowledged for sender in senders)
+        good, values, bodies = totals(tmp_path, database)
+        # A body may be committed and its sender killed off before the answer: at most one for each sender.
+        assert acknowledged <= bodies <= acknowledged + len(senders)
+        assert (good, values) == (3 * bodies, 4 * bodies)
+        found = until(lambda: _budget(running, good))
+        assert found["bad"] == bodies
+        assert running.stop() == 0
+
+
+def _budget(running: Running, good: int) -> Any:
+    for one in ask(f"{running.url}/api/v1/status").json["objectives"]:
+        if one["model"] == "*" and one["budget"]["good"] == good:
+            return one["budget"]
+    return None
+
+
+SHORT = """
+service: chat
+objectives:
+  - name: ttft
+    signal: ttft
+    percentile: 95
+    threshold: 500ms
+    window: 1m
+    alerts: {tiers: [{name: fast, budget: 20%, long: 12s, short: 3s, notify: page}]}
+"""
+QUESTION = "SELECT (SELECT sum(good) FROM slo_count), (SELECT sum(count) FROM rollup), (SELECT count(*) FROM batch)"
+
+
+def totals(folder: Path, database: str) -> tuple[int, ...]:
+    if database.startswith("sqlite"):
+        with closing(sqlite3.connect(folder / "firsttoken.db", timeout=10)) as connection:
+            return tuple(map(int, connection.execute(QUESTION).fetchone()))
+    import asyncio
+
+    async def story() -> tuple[int, ...]:
+        connection = await asyncpg.connect(database)
+        try:
+            return tuple(map(int, await connection.fetchrow(QUESTION)))
+        finally:
+            await connection.close()
+
+    return asyncio.run(story())
+
+
+def test_a_page_rings_once_and_is_taken_back(tmp_path: Path) -> None:
+    """Wire to webhook: bad seconds, one page; good seconds, one end."""
+    with (
+        support.receiver() as kept,
+        collector(tmp_path, "--tick", "1s", "--webhook", f"{kept.url}/hook", spec=SHORT) as running,
+    ):
+
+        def pages() -> list[Any]:
+            bodies: list[Any] = [body for _, body in kept.told]
+            return [body for body in bodies if body["receiver"] == "firsttoken-page"]
+
+        def told() -> list[str]:
+            return [body["status"] for body in pages()]
+
+        def traffic(good: int, bad: int) -> None:
+            send(running.url, exports.second(good=good, bad=bad, at_s=int(time.time())))
+            time.sleep(0.2)
+
+        until(lambda: traffic(0, 10) or told() == ["firing"])
+        status = ask(f"{running.url}/api/v1/status").json
+        assert "firing" in {alert["state"] for alert in status["alerts"]}
+        assert b"Alerts now" in ask(running.url).body
+        until(lambda: traffic(500, 0) or told() == ["firing", "resolved"], patience_s=60)
+        assert {alert["status"] for alert in pages()[-1]["alerts"]} == {"resolved"}
+        assert b"LLMTTFTBudgetBurn" in ask(running.url).body
+        with closing(sqlite3.connect(tmp_path / "firsttoken.db")) as connection:
+            states = {row[0] for row in connection.execute("SELECT state FROM alert_event")}
+        assert {"firing", "resolved"} <= states
+        assert running.stop() == 0
+    assert told() == ["firing", "resolved"]
+
+
+def test_hup_reads_the_spec_anew_and_a_faulty_one_changes_nothing(tmp_path: Path) -> None:
+    def targets(running: Running) -> list[float]:
+        return [one["target"] for one in ask(f"{running.url}/api/v1/status").json["objectives"]]
+
+    def reloaded(running: Running, value: int) -> bool:
+        return f"last_reload_successful {value}.0".encode() in ask(f"{running.url}/metrics").body
+
+    with collector(tmp_path, "--tick", "1s") as running:
+        send(running.url, exports.second(good=3, bad=1, at_s=int(time.time())))
+        (tmp_path / "slo.yaml").write_text(SPEC.replace("percentile: 95", "percentile: 200"))
+        running.process.send_signal(signal.SIGHUP)
+        until(lambda: reloaded(running, 0))
+        assert set(targets(running)) == {0.95}
+        (tmp_path / "slo.yaml").write_text(SPEC.replace("percentile: 95", "percentile: 90"))
+        running.process.send_signal(signal.SIGHUP)
+        until(lambda: reloaded(running, 1))
+        until(lambda: set(targets(running)) == {0.9} and _budget(running, 3))
+        assert "percentile" in running.log.read_text()
+
+
+def test_a_token_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret\n")
+    with collector(tmp_path, "--tick", "1s", "--token-file", "token") as running:
+        assert ask(f"{running.url}/api/v1/status").status == 401
+        assert send(running.url, exports.export()).status == 401
+        assert ask(f"{running.url}/healthz").status == 200
+        assert ask(f"{running.url}/api/v1/status", authorization="Bearer s3cret").status == 200
+
+
+def test_the_end_waits_for_no_viewer(tmp_path: Path) -> None:
+    import urllib.request
+
+    with collector(tmp_path, "--tick", "1s") as running:
+        with urllib.request.urlopen(f"{running.url}/api/v1/ticks", timeout=30) as stream:
+            assert stream.readline() == b"retry: 2000\n"
+            started = time.monotonic()
+            assert running.stop(signal.SIGINT) == 0
+            assert time.monotonic() - started < 9
+        assert "Traceback" not in running.log.read_text()
+        assert not (tmp_path / "firsttoken.db-wal").exists()
+
+
+def test_an_address_that_is_not_ours() -> None:
+    with pytest.raises(ListenError, match=r"--listen 203.0.113.7:1"):
+        listening("203.0.113.7", 1)
+    with pytest.raises(ListenError, match="choose another"), socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        listening("127.0.0.1", taken.getsockname()[1])
+    assert os.getpid() > 0

@@ -1,0 +1,178 @@
+"""The tick: alerts fire, are told, survive a restart and resolve; a fault costs one tick."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+from sqlalchemy import select
+
+from collector import commit, schema, ticks
+from collector.notice import Notice
+from collector.notify import Notifier
+from collector.store import Store
+from collector.ticks import Ticks
+from tests.collector import exports
+from tests.collector.stores import NOW_S, Clock, batch, store
+from tests.collector.support import SPEC
+
+
+class Ears(Notifier):
+    """Keeps what each tick told."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self.heard: list[Sequence[Notice]] = []
+
+    def tell(self, notices: Sequence[Notice]) -> None:
+        self.heard.append(notices)
+
+
+@asynccontextmanager
+async def ticking(database: str, clock: Clock, *, spec: str = SPEC) -> AsyncIterator[tuple[Store, Ticks, Ears]]:
+    async with store(database, clock=clock, tick_s=1, spec=spec) as one:
+        ears = Ears()
+        loop = Ticks(one, ears, "http://c", clock)
+        await loop.resume()
+        yield one, loop, ears
+        await loop.settled()
+
+
+async def seconds(one: Store, loop: Ticks, clock: Clock, *, count: int, good: int, bad: int) -> None:
+    """Seconds of traffic, with a tick at the end of all of them and a second before."""
+    for length in filter(None, (count - 1, 1)):
+        times = [clock.now_s + number + 1 for number in range(length)]
+        bodies = [batch(exports.second(good=good, bad=bad, at_s=at_s)) for at_s in times]
+        await asyncio.gather(*(one.count(b"%d" % at_s, body) for at_s, body in zip(times, bodies, strict=True)))
+        clock.now_s += length
+        await loop.tick()
+
+
+def states(loop: Ticks) -> set[str]:
+    return {alert.state for alert in loop.alerts if alert.key.objective == "ttft" and alert.key.tier}
+
+
+async def events(one: Store) -> list[str]:
+    table = schema.alert_event.c
+    question = select(table.state).where(table.model == "*", table.tier == "fast").order_by(table.at_s)
+    return list(await one.read(lambda c: c.scalars(question).all()))
+
+
+def test_an_incident_fires_is_told_once_and_resolves_also_over_a_restart(database: str) -> None:
+    clock = Clock()
+
+    async def story() -> None:
+        async with ticking(database, clock) as (one, loop, ears):
+            await seconds(one, loop, clock, count=30, good=10, bad=0)
+            assert not loop.alerts
+            assert ears.heard[-1] == []
+            await seconds(one, loop, clock, count=40, good=0, bad=10)
+            assert states(loop) == {"firing"}
+            began_s = {alert.fired_s for alert in loop.alerts if alert.key.tier}
+        async with ticking(database, clock) as (one, loop, ears):
+            assert states(loop) == {"firing"}
+            await seconds(one, loop, clock, count=1, good=0, bad=10)
+            told = [notice for notice in ears.heard[-1] if notice.label("burn_tier") == "fast"]
+            assert {notice.label("model_name") for notice in told} == {"*", "m"}
+            assert all(notice.fires for notice in told)
+            assert {notice.starts_at_s for notice in told} == began_s
+            await seconds(one, loop, clock, count=40, good=200, bad=0)
+            assert not loop.alerts
+            assert {notice.fires for notice in ears.heard[-1]} == {False}
+            await loop.settled()
+            told_of = await events(one)
+            assert (told_of.count("firing"), told_of[-1]) == (1, "resolved")
+        async with ticking(database, clock) as (one, loop, ears):
+            await loop.tick()
+            assert {notice.fires for notice in ears.heard[-1]} == {False}
+            clock.now_s += ticks.KEPT_ENDED_S
+            await loop.tick()
+            assert not any(notice.label("burn_tier") for notice in ears.heard[-1])
+
+    asyncio.run(story())
+
+
+def test_a_fault_costs_one_tick(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate = ticks.evaluate
+
+    def fails(*_: object, **__: object) -> object:
+        raise ZeroDivisionError("a fault of ours")
+
+    async def story() -> None:
+        async with ticking(database, Clock()) as (_, loop, _ears):
+            monkeypatch.setattr(ticks, "evaluate", fails)
+            await loop.tick()
+            assert loop.latest is None
+            assert (loop.tallies.ticks, loop.tallies.failures) == (1, 1)
+            assert loop.tallies.last_error == "a fault of ours"
+            monkeypatch.setattr(ticks, "evaluate", evaluate)
+            await loop.tick()
+            assert loop.latest is not None
+            assert loop.tallies.last_error is None
+
+    asyncio.run(story())
+
+
+def test_transitions_wait_for_the_database_and_verdicts_do_not(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = commit.write_alerts
+
+    def away(*_: object, **__: object) -> None:
+        raise OSError("database gone")
+
+    async def story() -> None:
+        clock = Clock()
+        async with ticking(database, clock) as (one, loop, ears):
+            monkeypatch.setattr(commit, "write_alerts", away)
+            await seconds(one, loop, clock, count=20, good=0, bad=10)
+            assert states(loop) == {"firing"}
+            assert any(notice.fires for notice in ears.heard[-1])
+            assert await events(one) == []
+            assert loop.tallies.unsaved > 0
+            monkeypatch.setattr(commit, "write_alerts", write)
+            await loop.settled()
+            clock.now_s += 1
+            await loop.tick()
+            await loop.settled()
+            assert "firing" in await events(one)
+
+    asyncio.run(story())
+
+
+def test_a_clock_that_steps_back_rewrites_no_later_figure(database: str) -> None:
+    async def story() -> None:
+        clock = Clock()
+        async with ticking(database, clock) as (_, loop, _ears):
+            await loop.tick()
+            clock.now_s -= 600
+            await loop.tick()
+            assert loop.latest is not None
+            assert loop.latest.at_s == NOW_S
+
+    asyncio.run(story())
+
+
+def test_whoever_waits_hears_of_the_next_tick(tmp_path: object) -> None:
+    async def story() -> None:
+        async with ticking(f"{tmp_path}/a.db", Clock()) as (_, loop, _ears):
+            assert not await loop.next_tick(0.01)
+            waiting = asyncio.create_task(loop.next_tick(30))
+            await asyncio.sleep(0)
+            await loop.tick()
+            assert await waiting
+
+    asyncio.run(story())
+
+
+def test_it_ticks_until_it_is_told_to_stop(tmp_path: object) -> None:
+    import time
+
+    async def story() -> None:
+        async with ticking(f"{tmp_path}/a.db", Clock()) as (_, loop, _ears):
+            loop.clock = time.time
+            running = asyncio.create_task(loop.run())
+            async with asyncio.timeout(30):
+                while loop.tallies.ticks < 3:
+                    await loop.next_tick(10)
+            running.cancel()
+
+    asyncio.run(story())

@@ -1,0 +1,116 @@
+"""The page as values: the verdict in words, cards, gauges and alerts."""
+
+from typing import Any
+
+import pytest
+
+from collector.evaluate import Alert
+from collector.history import SPAN_S, History, empty
+from collector.status import status
+from collector.view import Page, Seen, page, verdict
+from slo.objective import parse
+from slo.signals import KV_OCCUPANCY
+from tests.collector import test_status as made
+
+NO_PAST = empty(made.AT_S)
+
+
+def seen(found: Any = made.FULL, *alerts: Alert, past: History = NO_PAST, specs: Any = made.SPECS) -> Page:
+    return page(Seen(specs, status(specs, found, alerts), past, alerts, 10))
+
+
+def objective(name: str, state: str, *, remaining: float = 0.5, ends_s: float | None = None) -> dict[str, Any]:
+    budget = {"remaining": remaining, "exhausted_in_s": ends_s}
+    return {"objective": name, "state": state, "period_s": 86400, "budget": budget}
+
+
+VERDICTS = {
+    "nothing heard": ([objective("a", "no_data")], "Nothing heard yet", "No telemetry"),
+    "all kept": ([objective("a", "ok")], "The contract is kept", "No budget is being spent at the moment."),
+    "kept, but spending": (
+        [objective("a", "ok", ends_s=9000), objective("b", "ok", ends_s=7200)],
+        "The contract is kept",
+        "The tightest budget, b with 50 % left, lasts 2 h at the last hour's rate.",
+    ),
+    "kept, and spending slowly": (
+        [objective("a", "ok", ends_s=86400)],
+        "The contract is kept",
+        "The tightest budget, a with 50 % left, outlasts its period at the last hour's rate.",
+    ),
+    "one silent": ([objective("a", "ok"), objective("b", "no_data")], "The contract is kept", "No data of b."),
+    "two burn": (
+        [objective("a", "burning"), objective("b", "burning", ends_s=60)],
+        "The contract is at risk",
+        "a and b are burning budget. The tightest budget, b with 50 % left, lasts 1 min",
+    ),
+    "one is spent": (
+        [objective("a", "burning", ends_s=60), objective("b", "exhausted", remaining=-0.5)],
+        "The contract is broken",
+        "b is over budget. b has used 150 % of its budget.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VERDICTS)
+def test_verdicts(case: str) -> None:
+    objectives, title, detail = VERDICTS[case]
+    found = verdict(objectives)
+    assert found.title == title
+    assert detail in found.detail
+
+
+def test_a_card_is_an_objective_and_models_show_where_there_are_several() -> None:
+    (first, second) = seen().cards
+    assert (first.name, first.promise) == ("ttft", "95 % of requests get a first token within 500 ms")
+    assert first.url == "/objectives/chat/ttft"
+    assert first.models == ()
+    assert second.whole.state == "no data"
+    two = made.evaluation(budgets=(made.budget("*"), made.budget("m"), made.budget("n")))
+    assert [one.model for one in seen(two).cards[0].models] == ["m", "n"]
+
+
+def test_the_chart_is_the_promised_percentile_against_its_threshold() -> None:
+    points = {name: [(made.AT_S - 60, 0.4), (made.AT_S, 0.6)] for name in ("p50", "p90", "p95", "p99", "p999")}
+    past = History(made.AT_S, {("", "chat", "m", "ttft"): points}, {}, {}, ())
+    card = seen(past=past).cards[0]
+    assert (card.picture.title, card.picture.now, card.picture.limit) == ("p95 over 5 min", "600 ms", "500 ms")
+    assert card.picture.chart.threshold_y is not None
+
+
+def test_without_percentiles_the_chart_is_the_burn() -> None:
+    past = History(made.AT_S, {}, {("", "chat", "*", "ttft"): [(made.AT_S - 9, 0.5), (made.AT_S, 2.0)]}, {}, ())
+    card = seen(past=past).cards[0]
+    assert (card.picture.title, card.picture.now, card.picture.limit) == ("burn over 5 min", "2.0×", "1.0×")
+
+
+def test_gauges_show_the_latest_value_and_their_limit() -> None:
+    specs = parse("service: chat\nobjectives: [{name: kv, signal: kv_occupancy, threshold: 90%, target: 99%}]")
+    past = History(made.AT_S, {}, {}, {("chat", KV_OCCUPANCY.sql): [(made.AT_S - 5, 0.2), (made.AT_S, 0.42)]}, ())
+    (gauge,) = seen(past=past, specs=specs).gauges
+    assert (gauge.picture.title, gauge.picture.now, gauge.picture.limit) == ("KV cache", "42 %", "90 %")
+    assert gauge.picture.chart.threshold_y is not None
+
+
+def alert(state: str, notify: str, since_s: int = made.AT_S - 90) -> Alert:
+    key = AlertKey("LLMTTFTBudgetBurn", "", "chat", "*", "ttft", notify)
+    said = (("description", "12 % bad."), ("runbook_url", "https://r/"), ("summary", "Burns."))
+    return Alert(key, state, since_s, since_s, (("notify", notify),), said)  # type: ignore[arg-type]
+
+
+def test_percentiles_of_several_models_stand_side_by_side() -> None:
+    budgets = (made.budget("*"), made.budget("m"), made.budget("n"))
+    found = made.evaluation(budgets=budgets, rows=(made.percentile("m"), made.percentile("n", p95=0.7)))
+    card = seen(found).cards[0]
+    assert card.corner == "5m"
+    assert [(line.window, line.values[1]) for line in card.latencies] == [
+        ("m", ("p95", "400 ms", "good")),
+        ("n", ("p95", "700 ms", "bad")),
+    ]
+
+
+def test_before_the_first_evaluation_there_is_a_page_too() -> None:
+    found = seen(None)
+    assert (found.at, found.at_s) == ("–", None)
+    assert len(found.cards) == 2
+    assert found.span == "3 h"
+    assert SPAN_S == 3 * 3600

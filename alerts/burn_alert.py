@@ -1,0 +1,83 @@
+"""The alert of one tier of one objective: when it starts, what holds it, what ends it (DESIGN 5).
+
+It starts when burn * coverage > f over the long window and burn > f over the short one, with enough bad events in two
+different minutes; each hash for itself, compared as counts (bad > f * (1 - target) * total), so that an idle window
+is no division by zero.
+
+Once firing it must not end by silence: a hung or vanished server sends neither good nor bad events. PromQL remembers
+one thing, the `ALERTS` series that the rule engine itself writes at every evaluation. So the condition is
+
+    burn over the long window                        (absent without events there: the end of everything)
+    and (it starts  or  it was firing at the last evaluation, unless burn <= f over the short window)
+
+where the burn of a short window without events is absent, and hence not <= f. The record `burn_rate` has dropped the
+hash with max, so an alert goes on while any hash that is judged burns on. Coverage stands in the start alone: damping
+may delay a page, and never takes one back. `keep_firing_for` would only delay the end that good events bring.
+
+After a restart of the rule engine that takes longer than its look-back (5 min) the memory is gone and the alert must
+start anew.
+"""
+
+from alerts.annotations import Links, burn_annotations
+from alerts.counts import spans_windows_s
+from alerts.group import Alert
+from slo import promql
+from slo.burn import Tier
+from slo.objective import Objective, Spec
+from slo.promql import SUBJECT_KEY, of_objective, on
+from slo.quantity import duration_text
+from slo.signals import MODEL_LABEL, OTHER_MODEL, SERVICE_LABEL, SIGNALS
+
+TIER_LABEL = "burn_tier"
+
+
+def burn_alert(spec: Spec, objective: Objective, tier: Tier, links: Links) -> Alert:
+    """The alerting rule of a tier; its value is the burn over the long window."""
+    alertname = SIGNALS[objective.signal].alert
+    # Model `other` is whatever was asked for beyond the known names: it is counted in `*`, and pages nobody alone.
+    named = {f"{MODEL_LABEL}!=": OTHER_MODEL} if tier.notify == "page" else {}
+    long = promql.burn_rate(tier.long_s) + of_objective(spec, objective, named)
+    short = promql.burn_rate(tier.short_s) + of_objective(spec, objective)
+    firing = promql.ALERTS + promql.selector(
+        {"alertname": alertname, "alertstate": "firing"}
+        | promql.service_labels(spec)
+        | {promql.OBJECTIVE_LABEL: objective.name, TIER_LABEL: tier.name}
+    )
+    held = f"{firing}\n    unless {on(SUBJECT_KEY)} {short} <= {promql.number(tier.factor)}"
+    expr = f"{long}\nand {on(SUBJECT_KEY)} (\n{starts(spec, objective, tier)}\n  or\n    {held}\n)"
+    return Alert(
+        alertname,
+        expr,
+        _burn_labels(spec, objective, tier),
+        burn_annotations(spec, objective, tier, links),
+    )
+
+
+def starts(spec: Spec, objective: Objective, tier: Tier) -> str:
+    """The condition under which the tier starts to fire, per hash."""
+    selector, needed = of_objective(spec, objective), promql.number(tier.bad_share_needed)
+    bad, total = promql.slo_bad(tier.long_s) + selector, promql.slo_total(tier.long_s) + selector
+    known = promql.coverage(tier.long_s) + selector
+    bad_short, total_short = promql.slo_bad(tier.short_s) + selector, promql.slo_total(tier.short_s) + selector
+    spread = " or ".join(f"{promql.bad_spans(window)}{selector} >= 2" for window in spans_windows_s(tier))
+    return "\n".join(
+        (
+            f"    {bad} * {known} > {needed} * {total}",
+            f"    and round({bad}) >= {tier.min_bad_events}",
+            f"    and ({spread})",
+            f"    and {bad_short} > {needed} * {total_short}",
+        )
+    )
+
+
+def objective_labels(spec: Spec, objective: Objective, *, severity: str, notify: str) -> dict[str, str]:
+    """The labels of every alert of an objective; what is counted or measured is never among them."""
+    owner = {"owner": objective.owner} if objective.owner else {}
+    routed = {"severity": severity, "notify": notify}
+    return {**objective.labels, **routed, SERVICE_LABEL: spec.service, promql.OBJECTIVE_LABEL: objective.name, **owner}
+
+
+def _burn_labels(spec: Spec, objective: Objective, tier: Tier) -> dict[str, str]:
+    windows = {"long_window": duration_text(tier.long_s), "short_window": duration_text(tier.short_s)}
+    labels = objective_labels(spec, objective, severity=tier.severity, notify=tier.notify)
+    return {**labels, TIER_LABEL: tier.name, **windows}

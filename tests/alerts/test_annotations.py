@@ -1,0 +1,89 @@
+"""What an alert says, as the rule engine renders it."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from alerts.annotations import Links, burn_annotations, promise_text
+from alerts.rules import service_groups
+from slo.burn import tiers
+from slo.objective import Spec
+from tests.alerts.support import TARGET, events, heartbeat, spec, tool, yaml_text
+
+AWKWARD = 'org/m "x"+\\y'
+
+
+def texts(of: Spec, links: Links | None = None) -> dict[str, str]:
+    (objective,) = of.objectives
+    return burn_annotations(of, objective, tiers(objective)[0], links or Links())
+
+
+def rendered(folder: Path, model: str) -> str:
+    """The annotations of the burn alert after five minutes of nothing good, as promtool got them."""
+    of = spec()
+    escaped = model.replace("\\", "\\\\").replace('"', '\\"')
+    (folder / "rules.yaml").write_text(yaml_text(service_groups(of, TARGET), of))
+    test = {
+        "interval": "15s",
+        "input_series": [
+            {"series": heartbeat(environment="prod"), "values": "0+15x40"},
+            {"series": events("good", model=escaped, environment="prod"), "values": "0x40"},
+            {"series": events("bad", model=escaped, environment="prod"), "values": "0+10x40"},
+        ],
+        "alert_rule_test": [{"alertname": "LLMTTFTBudgetBurn", "eval_time": "6m", "exp_alerts": []}],
+    }
+    file = {"rule_files": ["rules.yaml"], "evaluation_interval": "15s", "tests": [test]}
+    (folder / "tests.yaml").write_text(yaml.safe_dump(file))
+    result = subprocess.run(
+        [tool("promtool"), "test", "rules", "tests.yaml"], cwd=folder, capture_output=True, text=True, timeout=60
+    )
+    return result.stdout + result.stderr
+
+
+@pytest.mark.tools
+def test_the_numbers_of_the_moment_are_filled_in(tmp_path: Path) -> None:
+    said = rendered(tmp_path, "m1")
+    assert (
+        "chat in prod, model m1: 100% of the last 10m was bad (time to first token over 500ms; 5% is allowed)" in said
+    )
+    assert "Burn 20, alert above 3. Budget left: -" in said
+    assert "it ends in 0s." in said
+
+
+@pytest.mark.tools
+def test_an_awkward_model_name_breaks_neither_queries_nor_links(tmp_path: Path) -> None:
+    said = rendered(tmp_path, AWKWARD)
+    assert "error expanding" not in said
+    assert "unknown" not in said
+    assert "100% of the last 10m was bad" in said
+    assert "var-model_name=org%2Fm+%22x%22%2B%5Cy" in said
+
+
+def test_the_summary_is_a_static_sentence() -> None:
+    summary = texts(spec())["summary"]
+    assert "{{" not in summary
+    assert summary.endswith(".")
+
+
+def test_links_follow_the_patterns_given() -> None:
+    links = Links("https://wiki.example/llm/{alertname}", "https://grafana.example/")
+    found = texts(spec(), links)
+    assert found["runbook_url"] == "https://wiki.example/llm/LLMTTFTBudgetBurn"
+    assert found["dashboard_url"].startswith("https://grafana.example/d/firsttoken-slo-overview?var-service_name=chat&")
+    assert texts(spec(runbook_url="https://own.example/x"), links)["runbook_url"] == "https://own.example/x"
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"signal": "ttft", "threshold": "1.5s"}, "time to first token over 1.5s"),
+        ({"signal": "kv_occupancy", "threshold": "90%"}, "KV-cache occupancy over 90%"),
+        ({"signal": "queue", "threshold": "12"}, "waiting requests over 12"),
+        ({"signal": "availability", "threshold": None}, "availability: no answer"),
+    ],
+)
+def test_a_promise_is_told_in_its_own_unit(changes: dict[str, object], text: str) -> None:
+    (objective,) = spec(**changes).objectives
+    assert promise_text(objective).lower() == text.lower()

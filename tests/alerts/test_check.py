@@ -1,0 +1,59 @@
+"""The tools run over a folder, and what is said when one is missing."""
+
+from pathlib import Path
+
+import pytest
+
+from alerts import check
+from alerts.artefacts import artefacts
+from alerts.errors import AlertsError, ToolMissingError
+from alerts.routes import Routing
+from tests.alerts.support import TARGET, spec, tool
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in artefacts((spec(),), TARGET, Routing()).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_every_tool_has_its_command(folder: Path) -> None:
+    rules, tests, routes = (str(folder / name) for name in ("chat.rules.yaml", "chat.tests.yaml", "alertmanager.yaml"))
+    assert check.commands(folder) == (
+        ("promtool", "check", "rules", "--lint=all", "--lint-fatal", rules),
+        ("promtool", "test", "rules", tests),
+        ("amtool", "check-config", routes),
+    )
+
+
+def test_a_folder_without_rules_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(AlertsError, match=r"holds no \*.rules.yaml: run firsttoken alerts build"):
+        check.commands(tmp_path)
+
+
+def test_missing_tools_are_named_with_the_package_that_brings_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    with pytest.raises(ToolMissingError, match="amtool and promtool not found on PATH: install prometheus-alertm"):
+        list(check.run(folder))
+
+
+@pytest.mark.tools
+def test_what_was_generated_is_fine(folder: Path) -> None:
+    tool("promtool"), tool("amtool")
+    assert [finding.is_fine for finding in check.run(folder)] == [True, True, True]
+
+
+@pytest.mark.tools
+def test_what_is_broken_is_told(folder: Path) -> None:
+    tool("promtool"), tool("amtool")
+    rules, routes = folder / "chat.rules.yaml", folder / "alertmanager.yaml"
+    rules.write_text(rules.read_text().replace("sum by", "sum bye", 1))
+    routes.write_text(routes.read_text().replace("receiver: firsttoken-page", "receiver: nobody-we-know", 1))
+    found = list(check.run(folder))
+    assert [finding.is_fine for finding in found] == [False, False, False]
+    assert "bye" in found[0].said
+    assert "nobody-we-know" in found[2].said

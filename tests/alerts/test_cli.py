@@ -1,0 +1,130 @@
+"""`firsttoken alerts`: flags, files, exit codes and the one line that says what is wrong."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from alerts.cli import main
+from tests.alerts.support import SMALL, tool
+
+
+@pytest.fixture
+def slo(tmp_path: Path) -> str:
+    path = tmp_path / "slo.yaml"
+    path.write_text(SMALL)
+    return str(path)
+
+
+def rules(folder: Path) -> dict[str, object]:
+    loaded: dict[str, object] = yaml.safe_load((folder / "chat.rules.yaml").read_text())
+    return loaded
+
+
+def test_build_writes_everything_and_names_it(tmp_path: Path, slo: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "a" / "b"
+    assert main(["build", "--slo", slo, "--out", str(out)]) == 0
+    written = capsys.readouterr().out.splitlines()
+    assert str(out / "chat.rules.yaml") in written
+    assert sorted(written) == sorted(str(path) for path in out.rglob("*") if path.is_file())
+
+
+def test_flags_reach_the_files(tmp_path: Path, slo: str) -> None:
+    flags = "--eval-interval 2s --group-wait 1s --group-interval 5s --prometheus-version v2.53.1 --query-offset 30s"
+    urls = "--page-webhook http://127.0.0.1:1/p --ticket-webhook-file /run/t --runbook-url http://w/{alertname}"
+    grafana = "--grafana-url http://g"
+    assert main(["build", "--slo", slo, "--out", str(tmp_path), *flags.split(), *urls.split(), *grafana.split()]) == 0
+    groups = rules(tmp_path)["groups"]
+    assert {(group["interval"], group["query_offset"]) for group in groups} == {("2s", "30s")}  # type: ignore[attr-defined]
+    text = (tmp_path / "chat.rules.yaml").read_text()
+    assert "runbook_url: http://w/LLMTTFTBudgetBurn" in text
+    assert "dashboard_url: http://g/d/" in text
+    routed = yaml.safe_load((tmp_path / "alertmanager.yaml").read_text())
+    assert {route["group_wait"] for route in routed["route"]["routes"]} == {"1s"}
+    assert routed["receivers"][0]["webhook_configs"][0]["url"] == "http://127.0.0.1:1/p"
+    assert routed["receivers"][1]["webhook_configs"][0]["url_file"] == "/run/t"
+
+
+def test_the_environment_stands_in_for_flags_and_flags_win(
+    tmp_path: Path, slo: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIRSTTOKEN_SLO", slo)
+    monkeypatch.setenv("FIRSTTOKEN_OUT", str(tmp_path / "from-environment"))
+    monkeypatch.setenv("FIRSTTOKEN_EVAL_INTERVAL", "2s")
+    monkeypatch.setenv("FIRSTTOKEN_PAGE_WEBHOOK", "http://127.0.0.1:1/environment")
+    assert main(["build"]) == 0
+    assert main(["build", "--out", str(tmp_path / "flag"), "--page-pagerduty-file", "/run/key"]) == 0
+    from_environment, flag = (
+        yaml.safe_load((tmp_path / name / "alertmanager.yaml").read_text())["receivers"][0]
+        for name in ("from-environment", "flag")
+    )
+    assert from_environment["webhook_configs"][0]["url"] == "http://127.0.0.1:1/environment"
+    assert flag["pagerduty_configs"][0]["routing_key_file"] == "/run/key"
+
+
+def test_a_service_that_is_gone_takes_its_files_along_and_no_others(
+    tmp_path: Path, slo: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    Path(slo).write_text(SMALL.replace("chat", "old"))
+    assert main(["build", "--slo", slo, "--out", str(out)]) == 0
+    (out / "mine.rules.yaml").write_text("groups: []\n")
+    Path(slo).write_text(SMALL)
+    assert main(["build", "--slo", slo, "--out", str(out)]) == 0
+    assert f"removed {out / 'old.rules.yaml'}" in capsys.readouterr().out
+    left = {path.name for path in out.glob("*.yaml")}
+    assert left == {"chat.rules.yaml", "chat.tests.yaml", "alertmanager.yaml", "mine.rules.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--eval-interval", "2"], "firsttoken alerts: --eval-interval: 2 is not a duration"),
+        (
+            ["--prometheus-version", "new"],
+            "firsttoken alerts: --prometheus-version new is no version: write it as 2.53",
+        ),
+        (["--prometheus-version", "2.40"], "firsttoken alerts: --prometheus-version 2.40 is too old"),
+        (["--page-webhook", "pager"], "firsttoken alerts: pager is no webhook"),
+    ],
+)
+def test_a_wrong_flag_is_one_line_and_nothing_is_written(
+    tmp_path: Path, slo: str, capsys: pytest.CaptureFixture[str], *, flags: list[str], message: str
+) -> None:
+    out = tmp_path / "out"
+    assert main(["build", "--slo", slo, "--out", str(out), *flags]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(message)
+    assert said.count("\n") == 1
+    assert not out.exists()
+
+
+def test_a_wrong_spec_is_told_by_line(tmp_path: Path, slo: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(slo).write_text(SMALL.replace("95%", "100%"))
+    assert main(["build", "--slo", slo, "--out", str(tmp_path / "out")]) == 2
+    assert f"{slo}:6:5: " in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(
+    tmp_path: Path, slo: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["build", "--slo", slo, "--out", str(tmp_path / "file" / "out")]) == 2
+    assert capsys.readouterr().err.startswith("firsttoken alerts: ")
+
+
+@pytest.mark.tools
+def test_check_exits_by_what_the_tools_say(tmp_path: Path, slo: str, capsys: pytest.CaptureFixture[str]) -> None:
+    tool("promtool"), tool("amtool")
+    assert main(["build", "--slo", slo, "--out", str(tmp_path)]) == 0
+    assert main(["check", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("ok: ") == 3
+    (tmp_path / "alertmanager.yaml").write_text("route: {receiver: nobody}\n")
+    assert main(["check", str(tmp_path)]) == 1
+    assert "FAILED: amtool check-config" in capsys.readouterr().out
+
+
+def test_check_without_anything_to_check_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(tmp_path)]) == 2
+    assert "holds no *.rules.yaml" in capsys.readouterr().err

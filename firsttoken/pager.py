@@ -1,0 +1,125 @@
+"""The demo's pager: a webhook receiver for notifications in Alertmanager's format (version 4).
+
+The collector's own notifier and a real Alertmanager both post to it. It keeps what it was told and when; whether a page
+rang is read from here and from nowhere else, because this is what would have rung in somebody's pocket.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+MAX_HEAD_BYTES = 64 * 1024
+MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_KEPT = 1000
+READ_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One message. `kind` is the alerts' own label (page or ticket), `names` what fires or has ended."""
+
+    at_s: float
+    kind: str
+    status: str
+    names: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return f"{self.kind} {self.status}: {', '.join(self.names) or 'no alert'}"
+
+
+def notification(body: object, at_s: float) -> Notification | None:
+    """The notification that a webhook's JSON is; None when it is none."""
+    if not isinstance(body, Mapping) or body.get("status") not in ("firing", "resolved"):
+        return None
+    alerts = body.get("alerts")
+    labels = [alert["labels"] for alert in alerts if _is_labelled(alert)] if isinstance(alerts, list) else []
+    status = str(body["status"])
+    told = [
+        alert["labels"]
+        for alert in (alerts if isinstance(alerts, list) else [])
+        if _is_labelled(alert) and alert.get("status") == status
+    ]
+    kinds = {str(label.get("notify", "")) for label in labels}
+    names = tuple(dict.fromkeys(_name(label) for label in told))
+    return Notification(at_s, "page" if "page" in kinds else "ticket", status, names)
+
+
+def _is_labelled(alert: object) -> bool:
+    return isinstance(alert, dict) and isinstance(alert.get("labels"), dict)
+
+
+def _name(labels: Mapping[str, object]) -> str:
+    """An alert in a few words: its name, objective and tier."""
+    about = "/".join(str(labels[key]) for key in ("objective", "burn_tier") if labels.get(key))
+    return f"{labels.get('alertname', 'alert')} {about}".strip()
+
+
+class Pager:
+    """The receiver while it listens; `now_s` gives the epoch seconds that notifications are stamped with."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self.notifications: list[Notification] = []
+        self.url = ""
+        self._now_s = now_s
+        self._told = asyncio.Condition()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0, limit=MAX_HEAD_BYTES)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/"
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        self._server.close()
+
+    def first(self, kind: str, status: str, *, after_s: float = 0.0) -> Notification | None:
+        """The first notification of a kind and status since a moment."""
+        found = (n for n in self.notifications if n.kind == kind and n.status == status and n.at_s >= after_s)
+        return next(found, None)
+
+    async def wait(self, kind: str, status: str, *, after_s: float = 0.0) -> Notification:
+        """Wait for the first notification of a kind and status since a moment."""
+        async with self._told:
+            while (found := self.first(kind, status, after_s=after_s)) is None:
+                await self._told.wait()
+            return found
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                status = await self._take(reader)
+                writer.write(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+                await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            return
+        finally:
+            writer.close()
+
+    async def _take(self, reader: asyncio.StreamReader) -> str:
+        """Read one request; the status line's end to answer with."""
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        except asyncio.LimitOverrunError:
+            return "431 Request Header Fields Too Large"
+        fields = {
+            name.strip().lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in head.split("\r\n")[1:])
+        }
+        length = fields.get("content-length", "")
+        if not head.startswith("POST ") or not length.isdecimal():
+            return "400 Bad Request"
+        if int(length) > MAX_BODY_BYTES:
+            return "413 Content Too Large"
+        try:
+            body = json.loads(await reader.readexactly(int(length)))
+        except ValueError:
+            return "400 Bad Request"
+        told = notification(body, self._now_s())
+        if told is None:
+            return "400 Bad Request"
+        async with self._told:
+            self.notifications = [*self.notifications, told][-MAX_KEPT:]
+            self._told.notify_all()
+        return "200 OK"

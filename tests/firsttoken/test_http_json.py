@@ -1,0 +1,57 @@
+"""JSON over a real socket, and every way it can't be had."""
+
+import socket
+
+import pytest
+
+from firsttoken.errors import UnreachableError
+from firsttoken.http_json import ask_json, ask_text
+from tests.firsttoken.json_server import serve
+
+
+def test_a_get_answers_json() -> None:
+    with serve({"/x?y=1": (200, '{"a": 1}')}) as (url, _):
+        assert ask_json(f"{url}/x?y=1") == {"a": 1}
+
+
+def test_a_body_is_posted_as_json() -> None:
+    with serve({"/faults": (200, '{"slow": 4.0}')}) as (url, posted):
+        assert ask_json(f"{url}/faults", body={"slow": 4.0}) == {"slow": 4.0}
+        assert posted == [("/faults", {"slow": 4.0})]
+
+
+def test_text_is_text() -> None:
+    with serve({"/": (200, "a 1\n")}) as (url, _):
+        assert ask_text(url) == "a 1\n"
+
+
+def test_a_status_that_is_no_success_says_what_was_answered() -> None:
+    with serve({"/x": (503, "starting")}) as (url, _), pytest.raises(UnreachableError, match="answers 503: starting"):
+        ask_json(f"{url}/x")
+
+
+def test_an_answer_that_is_not_json_is_named() -> None:
+    with serve({"/x": (200, "<html>")}) as (url, _), pytest.raises(UnreachableError, match="not JSON"):
+        ask_json(f"{url}/x")
+
+
+def test_nobody_listening_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with pytest.raises(UnreachableError, match=f"127.0.0.1:{port} does not answer"):
+            ask_json(f"http://127.0.0.1:{port}")
+
+
+def test_one_who_never_answers_is_given_up() -> None:
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        with pytest.raises(UnreachableError, match="timed out"):
+            ask_json(f"http://127.0.0.1:{mute.getsockname()[1]}", timeout_s=0.1)
+
+
+@pytest.mark.parametrize("url", ["here", "ftp://h", "http://", "http://h:99999"])
+def test_what_is_no_url_is_named(url: str) -> None:
+    with pytest.raises(UnreachableError, match="no URL"):
+        ask_json(url)

@@ -1,0 +1,59 @@
+"""The status read from JSON: whole, with parts missing, and what is none at all."""
+
+import pytest
+
+from firsttoken.errors import UnreachableError
+from firsttoken.status_reply import read
+from tests.firsttoken.status_sample import objective, status
+
+
+def test_a_whole_status_is_read() -> None:
+    found = read(
+        status(
+            objective(
+                alerts=[
+                    {"tier": "fast", "state": "firing"},
+                    {"tier": "slow", "state": "pending"},
+                    {"tier": "", "state": "firing"},
+                ]
+            )
+        )
+    )
+    assert found.at_s == 1700000000
+    (row,) = found.objectives
+    assert (row.service, row.model, row.name, row.signal) == ("demo", "*", "ttft", "ttft")
+    assert (row.target, row.threshold, row.unit, row.state) == (0.95, 0.5, "s", "ok")
+    assert row.burn("1m") == 0.83
+    assert row.burn("10m") is None
+    assert (row.budget_remaining, row.exhausted_in_s) == (0.62, 5400)
+    assert row.percentiles["1m"].p95 == 0.0474
+    assert row.percentiles["1m"].p99 is None
+    assert row.firing == ("fast",)
+
+
+def test_what_is_missing_is_absent_and_never_zero() -> None:
+    (row,) = read({"objectives": [{"objective": "x"}]}).objectives
+    assert (row.state, row.budget_remaining, row.target, row.threshold) == ("no_data", None, None, None)
+    assert (row.windows, row.alerts, dict(row.percentiles)) == ((), (), {})
+    assert row.burn("1m") is None
+
+
+def test_fields_of_a_wrong_kind_are_absent() -> None:
+    (row,) = read(
+        {"objectives": [{"target": True, "threshold": "0.5", "budget": 7, "windows": [3, {"burn": "x"}], "alerts": 1}]}
+    ).objectives
+    assert (row.target, row.threshold) == (None, 0.5)
+    assert [window.burn for window in row.windows] == [None]
+
+
+@pytest.mark.parametrize(
+    ("state", "troubled"), [("ok", False), ("no_data", False), ("burning", True), ("exhausted", True)]
+)
+def test_trouble_is_a_burn_or_an_empty_budget(state: str, troubled: bool) -> None:
+    assert read(status(objective(), objective("tpot", state=state))).is_troubled is troubled
+
+
+@pytest.mark.parametrize("body", [None, [], {}, {"objectives": 1}, "x"])
+def test_another_answer_is_no_status(body: object) -> None:
+    with pytest.raises(UnreachableError, match="not a collector's status"):
+        read(body)

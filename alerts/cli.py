@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
     except AlertsError as error:
         print(f"firsttoken alerts: {error}", file=sys.stderr)
     except OSError as error:
-        print(f"firsttoken alerts: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"firsttoken alerts: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
     return 2
 
 

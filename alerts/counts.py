@@ -188,7 +188,9 @@ def _indented(text: str) -> str:
 def _first_seen(spec: Spec, objective: Objective, tick_s: int) -> str:
     """The earliest time at which the series is seen in the period: near times finely, far ones coarsely."""
     window_s = objective.window
-    near = [look_s for look_s in (FINE_LOOK_S, promql.DIRECT_MAX_S) if look_s < window_s]
+    # A young series' age caps its coverage of the short windows too, which are looked at tick by tick.
+    near = [look_s for look_s in recorded_windows_s(objective) if look_s < FINE_WINDOW_S][-1:]
+    near += [look_s for look_s in (FINE_LOOK_S, promql.DIRECT_MAX_S) if look_s < window_s]
     if window_s <= promql.DIRECT_MAX_S:
         near.append(window_s)
     counters = f"min {by(COUNT_KEY)} (timestamp({promql.events(spec, objective)}))"

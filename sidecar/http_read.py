@@ -179,8 +179,11 @@ class RequestReader:
         """The head just read; sets the refusal when it must not be passed on."""
         parser, headers = self._parser, tuple(self._fields)
         version, method = parser.get_http_version(), parser.get_method()
-        lengths, codings = find_all(headers, b"content-length"), find_all(headers, b"transfer-encoding")
-        hosts = find_all(headers, b"host")
+        values: dict[bytes, list[bytes]] = {}
+        for name, value in headers:
+            values.setdefault(name.lower(), []).append(value)
+        lengths, codings = values.get(b"content-length", []), values.get(b"transfer-encoding", [])
+        hosts, options = values.get(b"host", []), tokens(b",".join(values.get(b"connection", [])))
         if version not in ("1.0", "1.1"):
             self._refuse(505, "only HTTP/1.0 and HTTP/1.1 are spoken here")
         elif method == b"CONNECT":
@@ -198,7 +201,7 @@ class RequestReader:
             target=self._target,
             minor=int(version == "1.1"),
             headers=headers,
-            keep_alive=_keep_alive(headers, minor_1=version == "1.1"),
+            keep_alive=b"close" not in options and (version == "1.1" or b"keep-alive" in options),
             chunked=bool(codings),
             length=int(lengths[0]) if lengths and lengths[0].isdigit() else None,
             upgrade=_passed_upgrade(headers) if parser.should_upgrade() and not codings and not lengths else None,
@@ -280,11 +283,6 @@ class ResponseReader:
 
     def on_message_complete(self) -> None:
         self.complete = True
-
-
-def _keep_alive(headers: Headers, *, minor_1: bool) -> bool:
-    options = [token for value in find_all(headers, b"connection") for token in tokens(value)]
-    return b"close" not in options and (minor_1 or b"keep-alive" in options)
 
 
 def _passed_upgrade(headers: Headers) -> bytes | None:

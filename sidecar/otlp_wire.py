@@ -78,7 +78,16 @@ Value = str | bool | int | float | tuple[str, ...]
 
 def attribute(field: int, key: str, value: Value) -> bytes:
     """A `KeyValue` of opentelemetry.proto.common.v1."""
-    return block(field, _key(key) + block(2, _any_value(value)))
+    data, known = _any_value(value), _key(key)
+    if len(known) + len(data) < 0x7E:  # the usual case, in which every length is one byte
+        return b"%b%b%b\x12%b%b" % (
+            _tag(field, _BYTES),
+            _SHORT[len(known) + len(data) + 2],
+            known,
+            _SHORT[len(data)],
+            data,
+        )
+    return block(field, known + block(2, data))
 
 
 @functools.lru_cache(maxsize=512)

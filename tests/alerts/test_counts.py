@@ -147,6 +147,14 @@ def test_coverage_is_at_most_the_age_of_the_series(tmp_path: Path) -> None:
     promtool_test(tmp_path, groups=rules(spec()), series=series, checks=checks)
 
 
+def test_the_age_of_a_young_series_is_known_to_the_tick_where_a_window_is_short(tmp_path: Path) -> None:
+    short = spec(alerts={"tiers": [{"name": "fast", "budget": "5%", "long": "2m", "short": "30s"}]})
+    series = {heartbeat(): "0+15x100", events("good"): "_x10 0+1x60"}  # born at 2m30s, between two minutes
+    covered = promql.coverage(120)
+    checks = [("4m", f'{covered}{{model_name="m1"}}', {of(covered, HASHED): 0.75})]
+    promtool_test(tmp_path, groups=rules(short), series=series, checks=checks)
+
+
 def test_counters_without_any_heartbeat_are_telemetry_too(tmp_path: Path) -> None:
     covered = promql.coverage(600)
     checks = [("13m", f'{covered}{{model_name="m1"}}', {of(covered, HASHED): 1.0})]

@@ -75,3 +75,8 @@ def test_the_readme_names_the_targets_that_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for target in set(re.findall(r"make ([a-z]+)", (ROOT / "README.md").read_text())):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_every_flag_the_readme_names_is_a_flag_of_ours() -> None:
+    foreign = {"--enable-metrics", "--metrics"}  # of SGLang and llama.cpp
+    assert flags((ROOT / "README.md").read_text()) - foreign <= flags((ROOT / "docs/cli.md").read_text())

@@ -13,7 +13,7 @@ from slo.burn import Tier, factor_text
 from slo.objective import Objective, Spec
 from slo.promql import VERDICT_KEY
 from slo.quantity import duration_text, percent_text, plain
-from slo.signals import ENVIRONMENT_LABEL, MODEL_LABEL, SERVICE_LABEL, SIGNALS
+from slo.signals import ALL_MODELS, ENVIRONMENT_LABEL, MODEL_LABEL, SERVICE_LABEL, SIGNALS
 
 ALERT_PLACE = "{alertname}"
 
@@ -95,7 +95,11 @@ def _variables(spec: Spec, objective: Objective) -> dict[str, str]:
     return {
         SERVICE_LABEL: quote(spec.service),
         promql.OBJECTIVE_LABEL: quote(objective.name),
-        MODEL_LABEL: _label(MODEL_LABEL, " | urlquery"),
+        # Series of requests and latencies have no model `*`: an alert over all models opens Grafana's "All".
+        MODEL_LABEL: (
+            "{{ if eq $labels." + MODEL_LABEL + f' "{ALL_MODELS}" ' + "}}%24__all{{ else }}"
+            f"{_label(MODEL_LABEL, ' | urlquery')}{{{{ end }}}}"
+        ),
     }
 
 

@@ -138,9 +138,9 @@ class _Demo:
 
     async def _compare(self, ending: Ending) -> tuple[demo_compare.Comparison, ...]:
         whole, until_s = await self._settled(), time.time()
-        tokens = demo_compare.first_tokens(self._folder / "load.json")
-        healthy = demo_compare.compare("while healthy", ending.healthy, tokens, until_s=ending.healthy_until_s)
-        return healthy, demo_compare.compare("over the whole story", whole, tokens, until_s=until_s)
+        report = demo_compare.read_report(self._folder / "load.json")
+        healthy = demo_compare.compare("while healthy", ending.healthy, report, until_s=ending.healthy_until_s)
+        return healthy, demo_compare.compare("over the whole story", whole, report, until_s=until_s)
 
     async def _settled(self) -> demo_compare.Measured | None:
         """The last row of SQL, once what was under way has come in: no new request for a few evaluations."""

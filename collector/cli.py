@@ -103,7 +103,7 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
 class _Several(argparse.Action):
     """Collects values; the first one typed replaces the default instead of joining it."""
 
-    def __call__(self, _: object, namespace: argparse.Namespace, value: object, option: object = None) -> None:
+    def __call__(self, _: object, namespace: argparse.Namespace, value: object, __: object = None) -> None:
         typed = getattr(namespace, f"_{self.dest}", [])
         typed.append(value)
         setattr(namespace, f"_{self.dest}", typed)

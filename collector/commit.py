@@ -18,6 +18,7 @@ from collector.evaluate import Alert, Evaluation
 from collector.histogram import merge
 
 KEYS_PER_QUESTION = 500
+WRITE_LOCK = 4_318_002
 _MINUTE_S = 60
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ T = TypeVar("T")
 def take_turn(connection: Connection) -> None:
     """Wait until no other writer of this database is inside a transaction."""
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('firsttoken write'))"))
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})"))
 
 
 def counted(connection: Connection, digests: Collection[bytes]) -> set[bytes]:

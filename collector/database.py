@@ -24,6 +24,7 @@ BUSY_TIMEOUT_S = 10
 CONNECT_TIMEOUT_S = 10
 JOURNAL_LIMIT_BYTES = 8 << 20
 POOL_SIZE = 5
+SCHEMA_LOCK = 4_318_001
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 _READING = "firsttoken_reading"
 
@@ -148,7 +149,7 @@ def _prepare(connection: Connection) -> None:
     """Make the tables where there are none, and refuse those of another version."""
     if connection.dialect.name == "postgresql":
         # Two collectors may start at once on an empty database.
-        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('firsttoken schema'))"))
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})"))
     if connection.dialect.has_table(connection, schema.schema_version.name):
         found = connection.scalars(schema.schema_version.select()).first()
         if found != schema.VERSION:

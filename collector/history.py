@@ -1,21 +1,30 @@
-"""What the page shows of the past, read from SQL: recent percentiles, burns, gauges, and alerts that have ended."""
+"""What the page shows of the past: recent percentiles, burns and gauges, and alerts that have ended.
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+SQL keeps one row a minute of what ticks found; the last minutes at full resolution are kept here in memory (`Recent`),
+so that a chart moves with every tick.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
 from collector import recall, schema
+from collector.evaluate import Evaluation
 from slo.signals import ENGINE_RUNNING, ENGINE_WAITING, IN_FLIGHT, KV_OCCUPANCY
 
 SPAN_S = 3 * 3600
-CHART_WINDOW_S = 300
+LEAST_SPAN_S = 120
+LEAST_WINDOW_S = 60
 MAX_ENDED = 20
+RECENT_TICKS = 180
+QUANTILES = ("p50", "p90", "p95", "p99", "p999")
 _GAUGES = (KV_OCCUPANCY.sql, ENGINE_WAITING.sql, ENGINE_RUNNING.sql, IN_FLIGHT.sql)
 
+Key = tuple[str, str, str, str]
 Points = Sequence[tuple[int, float | None]]
 """(moment, value) in order of time; None where it is unknown."""
 
@@ -36,56 +45,96 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The last `SPAN_S` seconds before `until_s`.
+    """The past from `since_s` to `until_s`, at most SPAN_S.
 
-    `percentiles`: (environment, service, model, signal) -> column -> points over the 5 min window; `burns`:
-    (environment, service, model, objective) -> points over 1 h; `gauges`: (service, name) -> points, the highest of all
-    instances.
+    `percentiles`: (environment, service, model, signal) -> column -> points, over a window of `window_s` (a quantile
+    that is unknown is what it is known to exceed); `burns`:
+    (environment, service, model, objective) -> points, over the same; `gauges`: (service, name) -> points, the highest
+    of all instances.
     """
 
+    since_s: int
     until_s: int
-    percentiles: Mapping[tuple[str, str, str, str], Mapping[str, Points]]
-    burns: Mapping[tuple[str, str, str, str], Points]
+    window_s: int
+    percentiles: Mapping[Key, Mapping[str, Points]]
+    burns: Mapping[Key, Points]
     gauges: Mapping[tuple[str, str], Points]
     ended: Sequence[Ended]
 
 
-def empty(until_s: int) -> History:
-    return History(until_s, {}, {}, {}, ())
+@dataclass(slots=True)
+class Recent:
+    """What the last ticks found, at full resolution; of one window."""
+
+    window_s: int
+    _ticks: deque[Evaluation] = field(default_factory=lambda: deque(maxlen=RECENT_TICKS))
+
+    def add(self, evaluation: Evaluation) -> None:
+        mine = self.window_s
+        percentiles = tuple(row for row in evaluation.percentiles if row.window_s == mine)
+        burns = tuple(row for row in evaluation.burns if row.window_s == mine)
+        self._ticks.append(Evaluation(evaluation.at_s, percentiles, burns, (), (), ()))
+
+    @property
+    def since_s(self) -> int | None:
+        """When the first of them was."""
+        return self._ticks[0].at_s if self._ticks else None
+
+    def percentiles(self) -> Iterator[Any]:
+        return (row for tick in self._ticks for row in tick.percentiles)
+
+    def burns(self) -> Iterator[Any]:
+        return (row for tick in self._ticks for row in tick.burns)
 
 
-def history(connection: Connection, *, until_s: int) -> History:
-    """Read the past up to `until_s`."""
+def chart_window_s(windows_s: Iterable[int]) -> int:
+    """The window that charts show: the shortest that is a minute or longer."""
+    return min(window_s for window_s in windows_s if window_s >= LEAST_WINDOW_S)
+
+
+def empty(until_s: int, *, window_s: int) -> History:
+    return History(until_s - SPAN_S, until_s, window_s, {}, {}, {}, ())
+
+
+def history(connection: Connection, *, until_s: int, recent: Recent) -> History:
+    """Read the past up to `until_s`, and join what is recent. A young past starts where it starts."""
     since_s = until_s - SPAN_S
-    return History(
-        until_s,
-        _percentiles(connection, since_s),
-        _burns(connection, since_s),
-        _gauges(connection, since_s),
-        _ended(connection),
-    )
+    percentiles = _percentiles([*_older(connection, schema.percentile, since_s, recent), *recent.percentiles()])
+    burns = _burns([*_older(connection, schema.burn_rate, since_s, recent), *recent.burns()])
+    gauges = _gauges(connection, since_s)
+    columns = (points for columns in percentiles.values() for points in columns.values())
+    starts = [points[0][0] for points in (*columns, *burns.values(), *gauges.values()) if points]
+    earliest_s = min(max(min(starts, default=since_s), since_s), until_s - LEAST_SPAN_S)
+    return History(earliest_s, until_s, recent.window_s, percentiles, burns, gauges, _ended(connection))
 
 
-_QUANTILES = ("p50", "p90", "p95", "p99", "p999")
+def _older(connection: Connection, table: Any, since_s: int, recent: Recent) -> Iterable[Any]:
+    """The rows of the charts' window that are older than what is recent."""
+    mine = [table.c.at_s >= since_s, table.c.window_s == recent.window_s]
+    if recent.since_s is not None:
+        mine.append(table.c.at_s < recent.since_s)
+    return connection.execute(select(table).where(*mine).order_by(table.c.at_s))
 
 
-def _percentiles(connection: Connection, since_s: int) -> dict[tuple[str, str, str, str], dict[str, Points]]:
-    table = schema.percentile
-    question = select(table).where(table.c.at_s >= since_s, table.c.window_s == CHART_WINDOW_S).order_by(table.c.at_s)
-    found: defaultdict[tuple[str, str, str, str], list[Row[Any]]] = defaultdict(list)
-    for row in connection.execute(question):
+def _percentiles(rows: Iterable[Any]) -> dict[Key, dict[str, Points]]:
+    found: defaultdict[Key, list[Any]] = defaultdict(list)
+    for row in rows:
         found[row.environment, row.service, row.model, row.signal].append(row)
     return {
-        key: {name: [(row.at_s, getattr(row, name)) for row in rows] for name in _QUANTILES}
-        for key, rows in found.items()
+        key: {name: [(row.at_s, _known(row, name)) for row in mine] for name in QUANTILES}
+        for key, mine in found.items()
     }
 
 
-def _burns(connection: Connection, since_s: int) -> dict[tuple[str, str, str, str], Points]:
-    table = schema.burn_rate
-    question = select(table).where(table.c.at_s >= since_s, table.c.window_s == CHART_WINDOW_S).order_by(table.c.at_s)
-    found: defaultdict[tuple[str, str, str, str], list[tuple[int, float | None]]] = defaultdict(list)
-    for row in connection.execute(question):
+def _known(row: Any, quantile: str) -> float | None:
+    """The quantile, or where it falls among requests without a value, what it is known to exceed."""
+    value: float | None = getattr(row, quantile)
+    return row.at_least if value is None else value
+
+
+def _burns(rows: Iterable[Any]) -> dict[Key, Points]:
+    found: defaultdict[Key, list[tuple[int, float | None]]] = defaultdict(list)
+    for row in rows:
         found[row.environment, row.service, row.model, row.objective].append((row.at_s, row.burn))
     return dict(found)
 

@@ -5,7 +5,6 @@ them, they are shorter than eight bytes a bin, and reading one back costs micros
 """
 
 import hashlib
-import math
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any
@@ -168,8 +167,3 @@ def alert_event(one: Alert) -> Row:
 
 def _json(values: Mapping[str, str]) -> str:
     return orjson.dumps(values, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def is_storable(row: Row) -> bool:
-    """Whether the row holds no NaN and no infinity."""
-    return all(math.isfinite(value) for value in row if type(value) is float)

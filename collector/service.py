@@ -14,9 +14,11 @@ from typing import Any
 import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
+from sqlalchemy.engine import Connection
 
 from collector import exposition, history, intake, page, view
 from collector.errors import UnavailableError
+from collector.evaluate import Evaluation
 from collector.status import status
 from collector.store import Store
 from collector.ticks import Ticks
@@ -39,7 +41,20 @@ class Desk:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     viewers: int = 0
     refused: Counter[int] = field(default_factory=Counter)
+    _recent: history.Recent = field(init=False)
     _past: history.History | None = None
+
+    def __post_init__(self) -> None:
+        self._follow_plan()
+        self.ticks.listeners.append(self._keep)
+
+    def _follow_plan(self) -> None:
+        self._recent = history.Recent(history.chart_window_s(self.store.ledger.plan.windows_s))
+
+    def _keep(self, evaluation: Evaluation) -> None:
+        if history.chart_window_s(self.store.ledger.plan.windows_s) != self._recent.window_s:
+            self._follow_plan()
+        self._recent.add(evaluation)
 
     @property
     def status(self) -> dict[str, Any]:
@@ -50,11 +65,15 @@ class Desk:
         at_s = self.ticks.latest.at_s if self.ticks.latest else 0
         if self._past is None or self._past.until_s != at_s:
             try:
-                self._past = await self.store.read(lambda connection: history.history(connection, until_s=at_s))
+                self._past = await self.store.read(self._read_past)
             except UnavailableError as error:
                 log.warning("the page shows no history: %s", error)
-                return self._past or history.empty(at_s)
+                return self._past or history.empty(at_s, window_s=self._recent.window_s)
         return self._past
+
+    def _read_past(self, connection: Connection) -> history.History:
+        until_s = self.ticks.latest.at_s if self.ticks.latest else 0
+        return history.history(connection, until_s=until_s, recent=self._recent)
 
     async def seen(self) -> view.Page:
         """The page as values."""

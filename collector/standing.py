@@ -10,6 +10,7 @@ from typing import Any, Literal
 from collector import words
 from slo import burn
 from slo.objective import Objective
+from slo.quantity import duration_text
 from slo.signals import ALL_MODELS
 
 Tone = Literal["good", "warn", "bad", "none"]
@@ -20,7 +21,8 @@ STATES: dict[str, tuple[Tone, str]] = {
     "exhausted": ("bad", "budget spent"),
     "no_data": ("none", "no data"),
 }
-LATENCY_WINDOWS = ("5m", "1h")
+SETTLED_S = 3600
+DAY_S = 86400
 COLUMNS = {0.5: "p50", 0.9: "p90", 0.95: "p95", 0.99: "p99", 0.999: "p999"}
 FULL_BURN = 2.0
 LITTLE_KNOWN = 0.9
@@ -73,7 +75,9 @@ class Standing:
     basis: str
 
 
-def standing(objective: Objective, row: Facts) -> Standing:
+def standing(objective: Objective, row: Facts, *, shortest_s: int) -> Standing:
+    """The words of one row of the status. Percentiles are those of the window of `shortest_s` and of a settled one;
+    windows longer than the objective's period would only repeat it."""
     tone, state = STATES[row["state"]]
     budget, basis = row["budget"], row["basis"]
     left = max(0.0, min(1.0, budget["remaining"]))
@@ -87,8 +91,16 @@ def standing(objective: Objective, row: Facts) -> Standing:
         allowance=words.count(budget["allowance"]),
         lasts=_lasts(row),
         coverage=words.share(budget["coverage"]),
-        windows=[_window(objective, window, alerting=_alerting_s(objective, row)) for window in row["windows"]],
-        latencies=[_latency(objective, row, name) for name in LATENCY_WINDOWS if name in row["percentiles"]],
+        windows=[
+            _window(objective, window, alerting=_alerting_s(objective, row))
+            for window in row["windows"]
+            if window["window_s"] <= objective.window
+        ],
+        latencies=[
+            _latency(objective, row, duration_text(window_s))
+            for window_s in dict.fromkeys((shortest_s, min(SETTLED_S, objective.window)))
+            if duration_text(window_s) in row["percentiles"]
+        ],
         basis="" if basis in (None, "counts") else "read off the histogram at the threshold, not counted at the source",
     )
 
@@ -101,7 +113,12 @@ def _lasts(row: Facts) -> str:
     ends_s = row["budget"]["exhausted_in_s"]
     if ends_s is None:
         return "not being spent"
-    return "outlasts its period" if ends_s >= row["period_s"] else f"lasts {words.duration(ends_s)}"
+    return f"lasts {lasting(ends_s, row['period_s'])}"
+
+
+def lasting(ends_s: float, period_s: int) -> str:
+    """How long a budget lasts at the last hour's rate; that it outlasts a period of days is enough to know."""
+    return f"beyond {words.duration(period_s)}" if ends_s >= period_s >= DAY_S else words.duration(ends_s)
 
 
 def _alerting_s(objective: Objective, row: Facts) -> set[int]:

@@ -38,7 +38,8 @@ class TickTallies:
 
 @dataclass(slots=True)
 class Ticks:
-    """The evaluation loop over a store. `latest` is the last evaluation; `ticked` wakes whoever waits for the next."""
+    """The evaluation loop over a store. `latest` is the last evaluation, given to each of the `listeners` too; `ticked`
+    wakes whoever waits for the next."""
 
     store: Store
     notifier: Notifier
@@ -47,6 +48,7 @@ class Ticks:
     latest: Evaluation | None = None
     tallies: TickTallies = field(default_factory=TickTallies)
     ticked: asyncio.Condition = field(default_factory=asyncio.Condition)
+    listeners: list[Callable[[Evaluation], None]] = field(default_factory=list)
     _active: dict[AlertKey, Alert] = field(default_factory=dict)
     _ended: dict[AlertKey, Alert] = field(default_factory=dict)
     _unsaved: list[Alert] = field(default_factory=list)
@@ -117,6 +119,8 @@ class Ticks:
         self._follow(evaluation)
         self.latest = evaluation
         self._tell()
+        for listener in self.listeners:
+            listener(evaluation)
         await self._keep(evaluation)
 
     def _follow(self, evaluation: Evaluation) -> None:

@@ -86,7 +86,7 @@ def _active(group: Sequence[Alert], now_s: int) -> Line:
         tone=_TONES.get(state, "none"),
         when=f"for {words.duration(max(now_s - min(alert.since_s for alert in group), 0))}",
         text=said.get("description") or said.get("summary", ""),
-        url=said.get("runbook_url", ""),
+        url=_link(said.get("runbook_url", "")),
     )
 
 
@@ -102,8 +102,13 @@ def _over(group: Sequence[Ended]) -> Line:
         tone="none",
         when=f"{clock(fired_s)}, lasted {words.duration(ended_s - fired_s)}",
         text=said.get("description") or said.get("summary", ""),
-        url=said.get("runbook_url", ""),
+        url=_link(said.get("runbook_url", "")),
     )
+
+
+def _link(url: str) -> str:
+    """A runbook that is named by a path in a repository is no page of this collector."""
+    return url if url.startswith(("http://", "https://")) else ""
 
 
 def _same_trouble(one: Ended, other: Ended) -> bool:

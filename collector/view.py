@@ -11,8 +11,8 @@ from urllib.parse import quote
 from collector import told, words
 from collector.charts import Chart, chart
 from collector.evaluate import Alert
-from collector.history import SPAN_S, History
-from collector.standing import COLUMNS, Facts, Latency, Standing, Tone, quantile_name, standing
+from collector.history import History
+from collector.standing import COLUMNS, Facts, Latency, Standing, Tone, lasting, quantile_name, standing
 from collector.told import Line
 from slo.objective import Objective, Spec
 from slo.signals import ENGINE_RUNNING, ENGINE_WAITING, IN_FLIGHT, KV_OCCUPANCY, SIGNALS, Metric
@@ -116,7 +116,7 @@ def page(seen: Seen) -> Page:
         gauges=list(_gauges(seen)),
         active=told.active(seen.alerts, now_s=at_s or seen.history.until_s),
         ended=told.ended(seen.history.ended),
-        span=words.duration(SPAN_S),
+        span=words.duration(seen.history.until_s - seen.history.since_s),
     )
 
 
@@ -129,8 +129,9 @@ def verdict(objectives: Sequence[Facts]) -> Verdict:
     for state, tone, title, doing in TROUBLES:
         names = list(dict.fromkeys(one["objective"] for one in known if one["state"] == state))
         if names:
-            told_of = f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {doing}."
-            return Verdict(tone, title, f"{told_of} {_outlook(known)}")
+            told_of = f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {doing}. "
+            is_said = state == "exhausted" and len(names) == 1
+            return Verdict(tone, title, ("" if is_said else told_of) + _outlook(known))
     silent = list(dict.fromkeys(one["objective"] for one in objectives if one["state"] == "no_data"))
     return Verdict(
         "good", "The contract is kept", _outlook(known) + (f" No data of {_listed(silent)}." if silent else "")
@@ -152,8 +153,8 @@ def _outlook(known: Sequence[Facts]) -> str:
         return "No budget is being spent at the moment."
     first = min(ending, key=lambda one: one["budget"]["exhausted_in_s"])
     left, ends_s = words.share(first["budget"]["remaining"]), first["budget"]["exhausted_in_s"]
-    lasts = "outlasts its period" if ends_s >= first["period_s"] else f"lasts {words.duration(ends_s)}"
-    return f"The tightest budget, {first['objective']} with {left} left, {lasts} at the last hour's rate."
+    lasts = lasting(ends_s, first["period_s"])
+    return f"The tightest budget, {first['objective']} with {left} left, lasts {lasts} at the last hour's rate."
 
 
 def _cards(seen: Seen) -> Iterator[Card]:
@@ -168,7 +169,8 @@ def _cards(seen: Seen) -> Iterator[Card]:
 
 def _card(seen: Seen, objective: Objective, rows: Sequence[Facts], *, environment: str) -> Card:
     service = rows[0]["service"]
-    whole, models = standing(objective, rows[0]), [standing(objective, row) for row in rows[1:]]
+    shortest_s = seen.history.window_s
+    whole, *models = (standing(objective, row, shortest_s=shortest_s) for row in rows)
     return Card(
         anchor=f"{service}-{objective.name}",
         url=f"/objectives/{quote(service, safe='')}/{quote(objective.name, safe='')}",
@@ -200,23 +202,23 @@ def _window_shown(models: Sequence[Standing]) -> str:
 
 def _picture(history: History, objective: Objective, rows: Sequence[Facts], *, key: tuple[str, str]) -> Picture:
     """The promised percentile of each model against its threshold; of an objective without one, its burn against 1."""
-    start_s, end_s = history.until_s - SPAN_S, history.until_s
+    start_s, end_s = history.since_s, history.until_s
     column = COLUMNS.get(float(objective.goal), "p95")
     keys = {row["model"]: (*key, row["model"], objective.signal) for row in rows}
     lines = {model: history.percentiles[of][column] for model, of in keys.items() if of in history.percentiles}
     if lines and objective.threshold is not None:
         threshold = float(objective.threshold)
         drawn = chart(lines, start_s=start_s, end_s=end_s, threshold=threshold)
-        title = f"{quantile_name(column)} over 5 min"
+        title = f"{quantile_name(column)} over {words.duration(history.window_s)}"
         return Picture(drawn, title, words.latency(drawn.latest), words.limit(objective))
     points = {"all models": history.burns.get((*key, rows[0]["model"], objective.name), ())}
     drawn = chart(points, start_s=start_s, end_s=end_s, threshold=1.0)
-    return Picture(drawn, "burn over 5 min", words.burn(drawn.latest), words.burn(1.0))
+    return Picture(drawn, f"burn over {words.duration(history.window_s)}", words.burn(drawn.latest), words.burn(1.0))
 
 
 def _gauges(seen: Seen) -> Iterator[Gauge]:
     history = seen.history
-    start_s, end_s = history.until_s - SPAN_S, history.until_s
+    start_s, end_s = history.since_s, history.until_s
     for spec in seen.specs:
         for metric, title, unit in ENGINE_GAUGES:
             points = history.gauges.get((spec.service, metric.sql), ())

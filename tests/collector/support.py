@@ -1,10 +1,11 @@
-"""Real neighbours for the collector's tests: a PostgreSQL of our own, an HTTP receiver that writes down what it is told."""
+"""Real neighbours for the collector's tests: PostgreSQL, an HTTP receiver that keeps what it is told, a process."""
 
 import json
 import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -64,7 +65,7 @@ def receiver(port: int = 0) -> Iterator[Receiver]:
             self.send_header("content-length", "0")
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *_: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
@@ -111,9 +112,45 @@ def postgresql() -> Iterator[str]:
         yield f"postgresql://firsttoken@/postgres?host={folder}"
     finally:
         if server is not None:
-            server.terminate()
+            server.send_signal(signal.SIGQUIT)  # at once: nothing of it is kept
             server.wait(timeout=60)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def alertmanager_tool() -> str | None:
+    """Alertmanager on this machine, under its own name or Debian's."""
+    return shutil.which("alertmanager") or shutil.which("prometheus-alertmanager")
+
+
+@contextmanager
+def alertmanager(folder: Path, hook: str) -> Iterator[str]:
+    """The URL of an Alertmanager of our own that tells `hook`, gone when the block ends."""
+    tool = alertmanager_tool()
+    assert tool is not None
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (folder / "alertmanager.yaml").write_text(
+        "route: {receiver: hook, group_by: [service_name], group_wait: 0s, group_interval: 1s}\n"
+        f"receivers: [{{name: hook, webhook_configs: [{{url: '{hook}'}}]}}]\n"
+    )
+    flags = ["--config.file=alertmanager.yaml", f"--storage.path={folder}/am", "--cluster.listen-address="]
+    command = [tool, *flags, f"--web.listen-address=127.0.0.1:{port}"]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def ready() -> bool:
+        assert process.poll() is None
+        try:
+            return ask(f"http://127.0.0.1:{port}/-/ready").status == 200
+        except OSError:
+            return False
+
+    try:
+        until(ready)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
 
 
 def _other_user() -> pwd.struct_passwd:

@@ -1,10 +1,12 @@
 """What a write transaction does to the tables, on real databases."""
 
 import asyncio
+import math
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, select
+from sqlalchemy.exc import IntegrityError
 
 from collector import commit, rows, schema
 from collector.database import database_url, open_database
@@ -80,6 +82,19 @@ def test_ticks_keep_the_latest_row_and_one_a_minute(database: str) -> None:
 def test_a_tick_written_again_stands_once(database: str) -> None:
     again = [lambda c: commit.write_evaluation(c, burn(600))] * 2
     assert after(database, *again, lambda c: c.scalars(select(schema.burn_rate.c.burn)).all()) == [2.0]
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_no_nan_and_no_infinity_is_ever_stored(database: str, value: float) -> None:
+    """SQLite keeps NaN as NULL, which is what unknown is; everything else is refused, and the tick with it."""
+    row = BurnRow(600, "", "chat", "m", "ttft", 60, 9, 1, value, 1.0, "counts", 0)
+    write = lambda c: commit.write_evaluation(c, Evaluation(600, (), (row,), (), (), ()))  # noqa: E731
+    if math.isnan(value) and database.startswith("sqlite"):
+        assert after(database, write, lambda c: c.scalars(select(schema.burn_rate.c.burn)).all()) == [None]
+        return
+    with pytest.raises(IntegrityError, match="finite"):
+        after(database, write)
+    assert after(database, lambda c: c.execute(select(schema.burn_rate)).all()) == []
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -1,7 +1,10 @@
 """Receivers that are really there, gone, and back: what they are told, and how often."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,7 +21,7 @@ NOW_S = 1_800_000_000
 
 async def until(answer: Callable[[], Any]) -> None:
     async with asyncio.timeout(support.PATIENCE_S):
-        while not answer():
+        while not answer():  # noqa: ASYNC110  what is waited for happens in another process's time
             await asyncio.sleep(0.01)
 
 
@@ -121,6 +124,29 @@ def test_a_receiver_that_is_gone_and_comes_back_hears_the_newest(monkeypatch: py
                 assert {alert["labels"]["objective"] for alert in alerts(back)} == {"ttft", "tpot"}
             running.cancel()
 
+        asyncio.run(with_client(story))
+
+
+@pytest.mark.tools
+def test_a_real_alertmanager_takes_what_fires_and_what_has_ended(tmp_path: Path) -> None:
+    """It keeps the labels as they are, rings once at each turn, and forgets nothing while the alert is resent."""
+    if support.alertmanager_tool() is None:
+        pytest.skip("alertmanager is missing: install it, as with apt-get install prometheus-alertmanager")
+
+    async def story(client: httpx.AsyncClient) -> None:
+        began_s = int(time.time()) - 5
+        firing = replace(notice(), starts_at_s=began_s)
+        told = Alertmanager(client, url)
+        await told.deliver([firing], time.time())
+        (kept,) = support.ask(f"{url}/api/v2/alerts").json
+        assert kept["labels"] == dict(firing.labels)
+        assert kept["status"]["state"] in ("active", "unprocessed")
+        assert kept["generatorURL"] == firing.url
+        await until(lambda: [body["status"] for _, body in heard.told] == ["firing"])
+        await told.deliver([replace(firing, ends_at_s=int(time.time()))], time.time())
+        await until(lambda: [body["status"] for _, body in heard.told] == ["firing", "resolved"])
+
+    with support.receiver() as heard, support.alertmanager(tmp_path, heard.url) as url:
         asyncio.run(with_client(story))
 
 

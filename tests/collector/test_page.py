@@ -1,18 +1,23 @@
 """The page as HTML: whole, escaped, and open to those who do not see it."""
 
 import gzip
+import time
 from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
 
 from collector import page
-from collector.history import History
 from collector.status import status
 from collector.view import Page, Seen
 from collector.view import page as made_page
 from slo.objective import parse
 from slo.signals import KV_OCCUPANCY
+from tests.collector import browser, exports
 from tests.collector import test_status as made
+from tests.collector.support import collector, send, until
 from tests.collector.test_told import alert
-from tests.collector.test_view import seen
+from tests.collector.test_view import NO_PAST, past_of, seen
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 
@@ -47,12 +52,12 @@ def read(html: str) -> Balance:
 def full() -> Page:
     points = {name: [(made.AT_S - 60, 0.4), (made.AT_S, 0.6)] for name in ("p50", "p90", "p95", "p99", "p999")}
     gauges = {("chat", KV_OCCUPANCY.sql): [(made.AT_S - 9, 0.2), (made.AT_S, 0.3)]}
-    past = History(made.AT_S, {("", "chat", "m", "ttft"): points}, {}, gauges, ())
+    past = past_of(percentiles={("", "chat", "m", "ttft"): points}, gauges=gauges)
     return seen(made.FULL, alert("firing", "page"), past=past)
 
 
 def test_the_page_answers_first_and_is_well_formed() -> None:
-    html = page.front(full())
+    html = page.front(full()).replace("\u00a0", " ")
     read(html)
     order = [
         *("The contract is at risk", "Alerts now", "Objectives", "first token within 500 ms", "budget left"),
@@ -80,8 +85,9 @@ def test_the_page_of_an_objective_has_every_window() -> None:
 def test_names_from_the_wire_are_escaped() -> None:
     evil = '<script>alert("x")</script>'
     found = made.evaluation(budgets=(made.budget("*"), made.budget(evil), made.budget("n")))
-    html = page.front(seen(found))
-    assert evil not in html
+    shown = seen(found)
+    for html in (page.front(shown), page.objective(shown, shown.cards[0])):
+        assert evil not in html
     assert "&lt;script&gt;" in html
 
 
@@ -111,7 +117,29 @@ def test_fifty_objectives_stay_small() -> None:
         for window_s in (300, 1800, 3600, 7200, 21600, 86400, 259200, 2419200)
     )
     found = made.evaluation(budgets=budgets, burns=burns)
-    shown = made_page(Seen(specs, status(specs, found, ()), History(made.AT_S, {}, {}, {}, ()), (), 10))
+    shown = made_page(Seen(specs, status(specs, found, ()), NO_PAST, (), 10))
     assert (
         len(gzip.compress(page.front(shown).encode())) + sum(len(page.static(name)) for name in page.STATIC) < 150_000
     )
+
+
+@pytest.mark.tools
+def test_a_real_browser_draws_it_and_keeps_it_fresh(tmp_path: Path) -> None:
+    """No message on the console (a broken policy would be one), and news show without a reload."""
+    if browser.found() is None:
+        pytest.skip("chromium is missing: install it, as with apt-get install chromium")
+    with (
+        collector(tmp_path, "--tick", "1s") as running,
+        browser.tab(running.url, tmp_path / "profile") as shown,
+    ):
+        until(lambda: shown.ask("document.readyState") == "complete" and shown.ask("location.host"))
+        assert shown.ask("document.querySelector('h1').innerText") == "Nothing heard yet"
+        shown.ask("window.stays = true")
+        send(running.url, exports.second(good=99, bad=1, at_s=int(time.time())))
+        until(lambda: shown.ask("document.querySelector('h1').innerText") == "The contract is kept")
+        assert shown.ask("document.title").startswith("The contract is kept")
+        assert shown.ask("window.stays") is True
+        assert shown.ask("getComputedStyle(document.querySelector('.card')).borderRadius") == "12px"
+        assert shown.complaints == []
+        running.process.kill()
+        until(lambda: "has not answered" in shown.ask("document.getElementById('live').innerText"))

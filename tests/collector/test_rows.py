@@ -1,6 +1,5 @@
 """Values to rows and back: nothing is lost on the way through a database."""
 
-import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -87,9 +86,3 @@ def test_other_rows_stand_in_their_columns() -> None:
     assert (known.environment, known.service, known.start_s) == ("p", "chat", 10)
     instance = stored(schema.instance, rows.instance(InstanceRow("p", "chat", "i1", "proxy", 1, 2, True)))
     assert (instance.first_s, instance.last_s, instance.periodic) == (1, 2, 1)
-
-
-def test_what_is_not_finite_is_no_row() -> None:
-    assert rows.is_storable((1, 2.0, None, "x"))
-    assert not rows.is_storable((1, math.inf))
-    assert not rows.is_storable((math.nan,))

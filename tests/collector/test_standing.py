@@ -1,13 +1,19 @@
 """One objective in words: each figure with how it stands against the promise."""
 
+from dataclasses import replace
 from typing import Any
 
-from collector.standing import standing
+from collector.standing import Standing, lasting
+from collector.standing import standing as worded
 from collector.status import status
 from slo.objective import parse
 from tests.collector import test_status as made
 
 OBJECTIVE = made.SPECS[0].objectives[0]
+
+
+def standing(objective: Any, row: Any) -> Standing:
+    return worded(objective, row, shortest_s=300)
 
 
 def row(found: Any, *alerts: Any) -> Any:
@@ -19,6 +25,12 @@ def test_a_kept_objective_says_what_is_left_and_for_how_long() -> None:
     assert (found.tone, found.state, found.model) == ("good", "kept", "all models")
     assert (found.remaining, found.width, found.lasts) == ("50 %", 50.0, "lasts 10 min")
     assert (found.bad, found.allowance) == ("10", "20")
+
+
+def test_a_budget_that_outlasts_a_long_period_is_not_measured_in_years() -> None:
+    assert lasting(5e7, 28 * 86400) == "beyond 28 d"
+    assert lasting(86400, 28 * 86400) == "1 d"
+    assert lasting(1080, 600) == "18 min"
 
 
 def test_without_data_nothing_is_claimed() -> None:
@@ -99,3 +111,18 @@ def test_a_basis_that_is_no_count_is_said() -> None:
     assert standing(OBJECTIVE, row(made.FULL)).basis == ""
     said = row(made.FULL) | {"basis": "histogram"}
     assert "histogram" in standing(OBJECTIVE, said).basis
+
+
+def test_windows_longer_than_the_period_are_left_out() -> None:
+    burns = tuple(made.burn("*", window_s) for window_s in (300, 3600, 259200))
+    text = "service: chat\nobjectives: [{name: ttft, signal: ttft, percentile: 95, threshold: 1s, window: 1h}]"
+    objective = parse(text)[0].objectives[0]
+    found = status(parse(text), made.evaluation(burns=burns, budgets=(made.budget("*"),)), ())["objectives"][0]
+    assert [window.label for window in standing(objective, found).windows] == ["5m", "1h"]
+
+
+def test_percentiles_are_those_of_the_shortest_and_of_a_settled_window() -> None:
+    rows = tuple(replace(made.percentile("m"), window_s=window_s) for window_s in (60, 300, 3600, 86400))
+    found = status(made.SPECS, made.evaluation(budgets=(made.budget("m"),), rows=rows), ())["objectives"][0]
+    assert [line.window for line in worded(OBJECTIVE, found, shortest_s=60).latencies] == ["1m", "1h"]
+    assert [line.window for line in worded(OBJECTIVE, found, shortest_s=3600).latencies] == ["1h"]

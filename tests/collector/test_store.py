@@ -11,8 +11,8 @@ from sqlalchemy import Connection, text
 from collector import commit
 from collector.database import database_url, open_database
 from collector.errors import UnavailableError
-from collector.store import MAX_REASONS, MAX_WAITING, Store, Tallies
 from collector.measurement import Tally
+from collector.store import MAX_REASONS, MAX_WAITING, Store, Tallies
 from tests.collector import exports, stores
 from tests.collector.stores import NOW_S, Clock, batch, remembered, store, totals
 

@@ -67,5 +67,12 @@ def test_alerts_of_one_trouble_that_overlapped_are_one() -> None:
     ]
 
 
+def test_only_what_is_a_link_is_linked() -> None:
+    key = AlertKey("LLMTelemetryAbsent", "", "chat")
+    for url in ("runbooks/LLMTelemetryAbsent.md", "javascript:alert(1)", ""):
+        one = Alert(key, "firing", NOW_S, NOW_S, (), (("runbook_url", url),))
+        assert active([one], now_s=NOW_S)[0].url == ""
+
+
 def test_moments_are_utc() -> None:
     assert clock(0) == "1970-01-01 00:00:00 UTC"

@@ -1,18 +1,25 @@
 """The page as values: the verdict in words, cards, gauges and alerts."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from collector.evaluate import Alert
-from collector.history import SPAN_S, History, empty
+from collector.history import History, Points, empty
 from collector.status import status
 from collector.view import Page, Seen, page, verdict
 from slo.objective import parse
 from slo.signals import KV_OCCUPANCY
 from tests.collector import test_status as made
 
-NO_PAST = empty(made.AT_S)
+NO_PAST = empty(made.AT_S, window_s=300)
+
+
+def past_of(**known: Mapping[Any, Any]) -> History:
+    """The last ten minutes, with what is known of them."""
+    return replace(NO_PAST, since_s=made.AT_S - 600, **known)  # type: ignore[arg-type]
 
 
 def seen(found: Any = made.FULL, *alerts: Alert, past: History = NO_PAST, specs: Any = made.SPECS) -> Page:
@@ -35,7 +42,7 @@ VERDICTS = {
     "kept, and spending slowly": (
         [objective("a", "ok", ends_s=86400)],
         "The contract is kept",
-        "The tightest budget, a with 50 % left, outlasts its period at the last hour's rate.",
+        "The tightest budget, a with 50 % left, lasts beyond 1 d at the last hour's rate.",
     ),
     "one silent": ([objective("a", "ok"), objective("b", "no_data")], "The contract is kept", "No data of b."),
     "two burn": (
@@ -46,7 +53,7 @@ VERDICTS = {
     "one is spent": (
         [objective("a", "burning", ends_s=60), objective("b", "exhausted", remaining=-0.5)],
         "The contract is broken",
-        "b is over budget. b has used 150 % of its budget.",
+        "b has used 150 % of its budget.",
     ),
 }
 
@@ -71,30 +78,25 @@ def test_a_card_is_an_objective_and_models_show_where_there_are_several() -> Non
 
 def test_the_chart_is_the_promised_percentile_against_its_threshold() -> None:
     points = {name: [(made.AT_S - 60, 0.4), (made.AT_S, 0.6)] for name in ("p50", "p90", "p95", "p99", "p999")}
-    past = History(made.AT_S, {("", "chat", "m", "ttft"): points}, {}, {}, ())
+    past = past_of(percentiles={("", "chat", "m", "ttft"): points})
     card = seen(past=past).cards[0]
     assert (card.picture.title, card.picture.now, card.picture.limit) == ("p95 over 5 min", "600 ms", "500 ms")
     assert card.picture.chart.threshold_y is not None
 
 
 def test_without_percentiles_the_chart_is_the_burn() -> None:
-    past = History(made.AT_S, {}, {("", "chat", "*", "ttft"): [(made.AT_S - 9, 0.5), (made.AT_S, 2.0)]}, {}, ())
+    points: Points = [(made.AT_S - 9, 0.5), (made.AT_S, 2.0)]
+    past = past_of(burns={("", "chat", "*", "ttft"): points})
     card = seen(past=past).cards[0]
     assert (card.picture.title, card.picture.now, card.picture.limit) == ("burn over 5 min", "2.0×", "1.0×")
 
 
 def test_gauges_show_the_latest_value_and_their_limit() -> None:
     specs = parse("service: chat\nobjectives: [{name: kv, signal: kv_occupancy, threshold: 90%, target: 99%}]")
-    past = History(made.AT_S, {}, {}, {("chat", KV_OCCUPANCY.sql): [(made.AT_S - 5, 0.2), (made.AT_S, 0.42)]}, ())
+    past = past_of(gauges={("chat", KV_OCCUPANCY.sql): [(made.AT_S - 5, 0.2), (made.AT_S, 0.42)]})
     (gauge,) = seen(past=past, specs=specs).gauges
     assert (gauge.picture.title, gauge.picture.now, gauge.picture.limit) == ("KV cache", "42 %", "90 %")
     assert gauge.picture.chart.threshold_y is not None
-
-
-def alert(state: str, notify: str, since_s: int = made.AT_S - 90) -> Alert:
-    key = AlertKey("LLMTTFTBudgetBurn", "", "chat", "*", "ttft", notify)
-    said = (("description", "12 % bad."), ("runbook_url", "https://r/"), ("summary", "Burns."))
-    return Alert(key, state, since_s, since_s, (("notify", notify),), said)  # type: ignore[arg-type]
 
 
 def test_percentiles_of_several_models_stand_side_by_side() -> None:
@@ -113,4 +115,4 @@ def test_before_the_first_evaluation_there_is_a_page_too() -> None:
     assert (found.at, found.at_s) == ("–", None)
     assert len(found.cards) == 2
     assert found.span == "3 h"
-    assert SPAN_S == 3 * 3600
+    assert seen(past=past_of()).span == "10 min"

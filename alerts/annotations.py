@@ -12,8 +12,9 @@ from slo import promql
 from slo.burn import Tier, factor_text
 from slo.objective import Objective, Spec
 from slo.promql import VERDICT_KEY
-from slo.quantity import duration_text, percent_text, plain
+from slo.quantity import duration_text, percent_text
 from slo.signals import ALL_MODELS, ENVIRONMENT_LABEL, MODEL_LABEL, SERVICE_LABEL, SIGNALS
+from slo.words import breach
 
 ALERT_PLACE = "{alertname}"
 
@@ -34,17 +35,6 @@ class Links:
         return f"{self.grafana.rstrip('/')}/d/{promql.OVERVIEW_UID}?{variables}&from=now-6h&to=now"
 
 
-def promise_text(objective: Objective) -> str:
-    """What a bad event of the objective is, in words."""
-    title = SIGNALS[objective.signal].title
-    threshold = objective.threshold
-    if threshold is None:
-        return f"{title}: no answer"
-    kind = SIGNALS[objective.signal].threshold
-    texts = {"duration": duration_text(threshold), "share": percent_text(threshold)}
-    return f"{title} over {texts.get(kind, plain(threshold))}"
-
-
 def burn_annotations(spec: Spec, objective: Objective, tier: Tier, links: Links) -> dict[str, str]:
     """The annotations of a tier's alert."""
     alertname = SIGNALS[objective.signal].alert
@@ -58,7 +48,7 @@ def burn_annotations(spec: Spec, objective: Objective, tier: Tier, links: Links)
             f"over {long}."
         ),
         "description": (
-            f"{_subject()}: {bad_share} of the last {long} was bad ({promise_text(objective)}; "
+            f"{_subject()}: {bad_share} of the last {long} was bad ({breach(objective)}; "
             f"{percent_text(objective.allowed_bad)} is allowed). Burn {{{{ $value | humanize }}}}, alert above "
             f"{factor_text(tier)}. Budget left: {left}; at the last hour's rate it ends in {gone_in}."
         ),
@@ -74,7 +64,7 @@ def exhausted_annotations(spec: Spec, objective: Objective, links: Links) -> dic
         "summary": f"Objective {objective.name} of {spec.service} has no error budget left.",
         "description": (
             f"{_subject()}: {{{{ $value | humanizePercentage }}}} of the budget of {window} is left "
-            f"({promise_text(objective)}; {percent_text(objective.goal)} of events should be good)."
+            f"({breach(objective)}; {percent_text(objective.goal)} of events should be good)."
         ),
         "runbook_url": objective.runbook_url or links.runbook_url("LLMBudgetExhausted"),
         "dashboard_url": links.dashboard_url(_variables(spec, objective)),

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from importlib.resources import files
 
 from alerts.annotations import ALERT_PLACE
-from alerts.burn_alert import TIER_LABEL
 from alerts.document import document
 from alerts.errors import SpecLabelError, TargetError
 from alerts.group import FLOOR, QUERY_OFFSET_SINCE, Alert, group_mapping
@@ -13,7 +12,7 @@ from alerts.routes import Routing, alertmanager
 from alerts.rules import Target, service_groups
 from alerts.unit_tests import service_tests
 from slo.objective import Spec
-from slo.promql import VERDICT_KEY
+from slo.promql import TIER_LABEL, VERDICT_KEY
 
 RULES_SUFFIX, TESTS_SUFFIX, ALERTMANAGER_FILE = ".rules.yaml", ".tests.yaml", "alertmanager.yaml"
 RUNBOOKS = "runbooks"

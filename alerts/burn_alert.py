@@ -24,11 +24,9 @@ from alerts.group import Alert
 from slo import promql
 from slo.burn import Tier
 from slo.objective import Objective, Spec
-from slo.promql import SUBJECT_KEY, of_objective, on
+from slo.promql import SUBJECT_KEY, TIER_LABEL, of_objective, on
 from slo.quantity import duration_text
 from slo.signals import MODEL_LABEL, OTHER_MODEL, SERVICE_LABEL, SIGNALS
-
-TIER_LABEL = "burn_tier"
 
 
 def burn_alert(spec: Spec, objective: Objective, tier: Tier, links: Links) -> Alert:

@@ -9,7 +9,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from alerts.document import GENERATED
 from alerts.errors import AlertsError, TargetError
 from alerts.group import FLOOR, Version
 from alerts.rules import Target
+from slo.flags import Parser, variable
 from slo.objective import load
 from slo.quantity import QuantityError, whole_seconds
 from slo.source import SpecError
@@ -105,11 +105,9 @@ def _seconds(flag: str, text: str | None) -> int | None:
         raise TargetError(f"{flag}: {error}") from None
 
 
-def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="firsttoken alerts", description="Prometheus rules and Alertmanager routes from slo.yaml."
-    )
-    parser.add_argument("--version", action="version", version=f"firsttoken {version('firsttoken')}")
+def _parser(environ: Mapping[str, str]) -> Parser:
+    parser = Parser(prog="firsttoken alerts", description="Prometheus rules and Alertmanager routes from slo.yaml.")
+    parser.add_version()
     commands = parser.add_subparsers(dest="command", required=True, metavar="build|check")
     build = commands.add_parser("build", help="write rules, their tests, alertmanager.yaml and runbooks")
     _build_flags(build, environ)
@@ -120,19 +118,15 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _variable(flag: str) -> str:
-    return f"FIRSTTOKEN_{flag.lstrip('-').replace('-', '_').upper()}"
-
-
 def _build_flags(build: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
     def add(flag: str, default: str | None = None, **options: Any) -> None:
         """A flag whose default FIRSTTOKEN_<FLAG> may give."""
-        build.add_argument(flag, default=environ.get(_variable(flag), default), **options)
+        build.add_argument(flag, default=environ.get(variable(flag), default), **options)
 
-    spec = environ.get(_variable("--slo"), DEFAULT_SLO)
+    spec = environ.get(variable("--slo"), DEFAULT_SLO)
     build.add_argument("--slo", action="append", metavar="FILE", help=f"spec or folder of specs, repeatable ({spec})")
     build.set_defaults(default_slo=spec)
-    add("--out", required=_variable("--out") not in environ, metavar="DIR", help="folder to write to")
+    add("--out", required=variable("--out") not in environ, metavar="DIR", help="folder to write to")
     floor = ".".join(map(str, FLOOR))
     add("--prometheus-version", floor, metavar="V", help="the oldest that is to load the rules (%(default)s)")
     add("--eval-interval", metavar="TIME", help="evaluate every group so often (by its windows)")
@@ -165,5 +159,5 @@ def _receiver_flags(
     group = build.add_mutually_exclusive_group()
     for flag, (make, metavar, text) in ways.items():
         group.add_argument(flag, dest=role, type=make, metavar=metavar, help=text)
-    given = [make(environ[_variable(flag)]) for flag, (make, _, _) in ways.items() if _variable(flag) in environ]
+    given = [make(environ[variable(flag)]) for flag, (make, _, _) in ways.items() if variable(flag) in environ]
     build.set_defaults(**{role: given[0] if given else None})

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from alerts.group import Recording
 from slo import promql
-from slo.burn import Tier, windows_s
+from slo.burn import FINE_WINDOW_S, Tier, windows_s
 from slo.objective import Objective, Spec
 from slo.promql import COUNT_KEY, HOUR_S, SERVICE_KEY, VERDICT_KEY, by, of_objective, on
 from slo.quantity import duration_text
@@ -26,8 +26,6 @@ HASH_KEY = tuple(label for label in COUNT_KEY if label != MODEL_LABEL)
 EACH_MODEL = {f"{MODEL_LABEL}!=": ALL_MODELS}
 
 MINUTE_S = 60
-FINE_WINDOW_S = 600
-"""Below this a window is looked at tick by tick, from here on minute by minute (DESIGN 5)."""
 FINE_LOOK_S = 6 * HOUR_S
 COARSE_SPAN_S = 300
 LOOKS = 720

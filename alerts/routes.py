@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from alerts.errors import TargetError
 from slo.burn import tiers
 from slo.objective import Objective, Spec
-from slo.promql import OBJECTIVE_LABEL, SERVICE_KEY, quoted
+from slo.promql import OBJECTIVE_LABEL, SERVICE_KEY, TIER_LABEL, quoted
 from slo.quantity import duration_text
 from slo.signals import MODEL_LABEL, OTHER_MODEL, SERVICE_LABEL
 
@@ -132,7 +132,7 @@ def _inhibitions(specs: tuple[Spec, ...]) -> Iterator[dict[str, object]]:
         yield from _tier_inhibitions(spec)
     yield {
         "source_matchers": [_is("alertname", "LLMTelemetryAbsent"), _is("notify", "page"), _given(SERVICE_LABEL)],
-        "target_matchers": [_given("burn_tier"), _given(SERVICE_LABEL)],
+        "target_matchers": [_given(TIER_LABEL), _given(SERVICE_LABEL)],
         "equal": list(SERVICE_KEY),
     }
 
@@ -146,8 +146,8 @@ def _tier_inhibitions(spec: Spec) -> Iterator[dict[str, object]]:
         if len(tier_names) > 1:
             subject = [_is(SERVICE_LABEL, spec.service), _any_of(OBJECTIVE_LABEL, names), _given(MODEL_LABEL)]
             yield {
-                "source_matchers": [_is("notify", "page"), _is("burn_tier", tier_names[0]), *subject],
-                "target_matchers": [_is("notify", "page"), _any_of("burn_tier", tier_names[1:]), *subject],
+                "source_matchers": [_is("notify", "page"), _is(TIER_LABEL, tier_names[0]), *subject],
+                "target_matchers": [_is("notify", "page"), _any_of(TIER_LABEL, tier_names[1:]), *subject],
                 "equal": [*SERVICE_KEY, OBJECTIVE_LABEL, MODEL_LABEL],
             }
 

@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from alerts.burn_alert import TIER_LABEL
 from alerts.group import Group
 from alerts.rules import Target
 from alerts.state_alert import INSTANCE_LABEL, STALLED_AGE_S, STALLED_OVERDUE
@@ -121,7 +120,7 @@ def _scenario(spec: Spec, timelines: Sequence[Timeline], step_s: int) -> dict[st
     """Objectives side by side. Samples come at the finest step of all; a coarser timeline is drawn in more of them."""
     length = max(sum(segment.steps for segment in timeline.segments) * timeline.step_s for timeline in timelines)
     heartbeat = _series(spec, HEARTBEAT.prometheus, {}), f"0+{step_s}x{math.ceil(length / step_s)}"
-    series = [heartbeat, *(drawn for timeline in timelines for drawn in _counters(spec, timeline, step_s))]
+    series = [heartbeat, *(counter for timeline in timelines for counter in _counters(spec, timeline, step_s))]
     checks = sorted((at_s, index) for index, timeline in enumerate(timelines) for at_s, _ in timeline.verdicts)
     verdicts = [dict(timeline.verdicts) for timeline in timelines]
     return {
@@ -135,7 +134,7 @@ def _firing(spec: Spec, timeline: Timeline, at_s: int, is_firing: bool) -> dict[
     matchers = {
         "alertname": SIGNALS[timeline.objective.signal].alert,
         "alertstate": "firing",
-        TIER_LABEL: timeline.tier.name,
+        promql.TIER_LABEL: timeline.tier.name,
     }
     firing = promql.ALERTS + promql.of_objective(spec, timeline.objective, matchers)
     models = sorted((ALL_MODELS, MODEL)) if is_firing else []
@@ -174,8 +173,7 @@ def _hang(spec: Spec) -> dict[str, object]:
     overdue = _series(spec, OVERDUE.prometheus, {MODEL_LABEL: MODEL, LABELS[SIGNAL]: "ttft"})
     firing = promql.ALERTS + promql.of_service(spec, alertname="LLMEngineStalled", alertstate="firing")
     paged = {"labels": promql.selector({INSTANCE_LABEL: INSTANCE[INSTANCE_LABEL]}), "value": 1}
-    checks: tuple[tuple[int, list[dict[str, object]]], ...]
-    checks = ((STALLED_AGE_S - HANG_STEP_S, []), (HANG_PAGE_S, [paged]))
+    checks: list[tuple[int, list[object]]] = [(STALLED_AGE_S - HANG_STEP_S, []), (HANG_PAGE_S, [paged])]
     return {
         "interval": duration_text(HANG_STEP_S),
         "input_series": [

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,6 +25,7 @@ from capacity.load import DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT_S, Limits, Plan
 from capacity.record import Load
 from capacity.schedule import Span, Workload, arrivals, fixed, poisson
 from capacity.summary import Summary, summarise
+from slo.flags import Parser, variable
 from slo.signals import SYNTHETIC_CLASS
 
 
@@ -125,15 +125,15 @@ def _first_error(load: Load) -> str:
     return next((record.error for record in load.records if record.error), load.records[0].outcome)
 
 
-def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="firsttoken capacity", description="How much load a server takes.")
-    parser.add_argument("--version", action="version", version=f"firsttoken {version('firsttoken')}")
+def _parser(environ: Mapping[str, str]) -> Parser:
+    parser = Parser(prog="firsttoken capacity", description="How much load a server takes.")
+    parser.add_version()
     commands = parser.add_subparsers(dest="command", required=True, metavar="load")
     load = commands.add_parser("load", help="send open-loop load and report latency from when each request was due")
 
     def add(flag: str, **options: Any) -> None:
         """A flag whose default FIRSTTOKEN_<FLAG> may give."""
-        set_by = environ.get(f"FIRSTTOKEN_{flag.lstrip('-').replace('-', '_').upper()}")
+        set_by = environ.get(variable(flag))
         if set_by is not None:
             options["default"] = [set_by] if options.get("action") == "append" else set_by
         load.add_argument(flag, **options)

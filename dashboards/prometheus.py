@@ -17,7 +17,7 @@ from dashboards.model import PROMETHEUS, Datasource, Look, Marks, Query, Shape, 
 from dashboards.promise import Limit, quantile_name
 from dashboards.source import NOT_SPENT, STATES
 from slo import promql
-from slo.promql import OBJECTIVE_LABEL, SERVICE_KEY, VERDICT_KEY, by, number, on, selector
+from slo.promql import OBJECTIVE_LABEL, SERVICE_KEY, TIER_LABEL, VERDICT_KEY, by, number, on, selector
 from slo.quantity import duration_text, plain
 from slo.signals import (
     ALL_MODELS,
@@ -48,8 +48,8 @@ EVERYTHING = ".*"
 RATE_INTERVAL = "$__rate_interval"
 ENGINE_SOURCE = "engine"
 PROMISE_KEY = (SERVICE_LABEL, OBJECTIVE_LABEL)
-SUBJECT_KEY = (*SERVICE_KEY, OBJECTIVE_LABEL)
-ALERT_KEY = ("alertname", "severity", "notify", *VERDICT_KEY, "burn_tier")
+OBJECTIVE_KEY = (*SERVICE_KEY, OBJECTIVE_LABEL)
+ALERT_KEY = ("alertname", "severity", "notify", *VERDICT_KEY, TIER_LABEL)
 
 Labels = Mapping[str, str]
 OF_SERVICE: Labels = {f"{label}=~": f"${label}" for label in SERVICE_KEY}
@@ -99,7 +99,7 @@ class PrometheusSource:
     def marks(self) -> tuple[Marks, ...]:
         firing = promql.ALERTS + selector({"alertstate": "firing", **OF_ALERT})
         words = f"{{{{{SERVICE_LABEL}}}}} {{{{{OBJECTIVE_LABEL}}}}} {{{{{MODEL_LABEL}}}}}"
-        return (Marks("Firing alerts", firing, "{{alertname}}", words, "severity,burn_tier"),)
+        return (Marks("Firing alerts", firing, "{{alertname}}", words, f"severity,{TIER_LABEL}"),)
 
     def budget_left(self) -> Query:
         return self._budget_left("latest")
@@ -163,7 +163,7 @@ class PrometheusSource:
 
     def events(self, result: str) -> Query:
         events = SLO_EVENTS.prometheus + selector({**OF_OBJECTIVE, LABELS[RESULT]: result})
-        text = f"sum {by(SUBJECT_KEY)} ({_rate(events)})"
+        text = f"sum {by(OBJECTIVE_KEY)} ({_rate(events)})"
         return _query(text, (SLO_EVENTS.prometheus,), legend=f"{SERVICE_LEGEND} {{{{{OBJECTIVE_LABEL}}}}}")
 
     def outcomes(self) -> Query:
@@ -229,7 +229,7 @@ STATE_READS = (promql.BUDGET_REMAINING, promql.BUDGET_ALLOWANCE, promql.ALERTS, 
 def _state(labels: Labels) -> str:
     """The place in `STATES`: spent before burning, for then the contract is broken whether or not it burns now."""
     key, own = by(VERDICT_KEY), selector(labels)
-    firing = promql.ALERTS + selector({"alertstate": "firing", "burn_tier!=": "", **labels})
+    firing = promql.ALERTS + selector({"alertstate": "firing", f"{TIER_LABEL}!=": "", **labels})
     return (
         f"{STATES.index('spent')} * group {key} ({promql.BUDGET_REMAINING}{own} <= 0)\n"
         f"or {STATES.index('burning')} * group {key} ({firing})\n"
@@ -250,7 +250,7 @@ def _verdict(record: str) -> Write:
 def _together(write: Write) -> str:
     all_models = write({**OF_OBJECTIVE, MODEL_LABEL: ALL_MODELS})
     each = write({**OF_OBJECTIVE, f"{MODEL_LABEL}!=": ALL_MODELS})
-    return f"(\n{all_models}\n)\nor {on(SUBJECT_KEY)} (\n{each}\n)"
+    return f"(\n{all_models}\n)\nor {on(OBJECTIVE_KEY)} (\n{each}\n)"
 
 
 def _rate(series: str) -> str:

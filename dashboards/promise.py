@@ -4,11 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from slo import words
 from slo.burn import Tier, factor_text, tiers
-from slo.cli import promise
 from slo.objective import Objective, Spec
-from slo.quantity import duration_text, percent_text, plain
-from slo.signals import SIGNALS
+from slo.quantity import duration_text, plain
 
 QUANTILES = (Decimal("0.5"), Decimal("0.95"), Decimal("0.99"))
 MAX_BURN_COLUMNS = 4
@@ -62,7 +61,7 @@ def burn_columns_s(specs: Sequence[Spec]) -> tuple[int, ...]:
 def thresholds(specs: Sequence[Spec], signal: str) -> tuple[Limit, ...]:
     """The thresholds of all objectives of a signal: seconds, a share, or a count."""
     return tuple(
-        Limit(spec.service, objective.name, objective.threshold, _written(objective, objective.threshold))
+        Limit(spec.service, objective.name, objective.threshold, f"at most {words.limit(objective)}")
         for spec, objective in each(specs)
         if objective.signal == signal and objective.threshold is not None
     )
@@ -102,7 +101,7 @@ def contract(specs: Sequence[Spec]) -> str:
     lines = ["| Service | Objective | Promise | Alerts when the burn is above |", "|---|---|---|---|"]
     for spec, objective in each(specs):
         told = "; ".join(f"{factor_text(t)} over {duration_text(t.long_s)} ({t.notify})" for t in tiers(objective))
-        lines.append(f"| {spec.service} | {objective.name} | {promise(objective)} | {told or 'none'} |")
+        lines.append(f"| {spec.service} | {objective.name} | {words.promise(objective)} | {told or 'none'} |")
     return "\n".join(lines)
 
 
@@ -115,10 +114,3 @@ def each(specs: Sequence[Spec]) -> Iterator[tuple[Spec, Objective]]:
 
 def _factor(spec: Spec, objective: Objective, tier: Tier) -> Limit:
     return Limit(spec.service, objective.name, tier.factor, f"{tier.notify} above {factor_text(tier)}")
-
-
-def _written(objective: Objective, threshold: Decimal) -> str:
-    kind = SIGNALS[objective.signal].threshold
-    if kind == "duration":
-        return f"at most {duration_text(threshold)}"
-    return f"at most {percent_text(threshold) if kind == 'share' else plain(threshold)}"

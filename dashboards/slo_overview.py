@@ -15,7 +15,7 @@ from dashboards.panels import NO_TRAFFIC, Board, dashboard, stat, table, text, t
 from dashboards.promise import BurnView, Limit
 from dashboards.source import NOT_SPENT, STATES, Source
 from slo.objective import Spec
-from slo.promql import OBJECTIVE_LABEL, OVERVIEW_UID
+from slo.promql import OBJECTIVE_LABEL, OVERVIEW_UID, TIER_LABEL
 from slo.quantity import duration_text
 from slo.signals import (
     BAD,
@@ -145,7 +145,7 @@ def _alerts(source: Source, count: int) -> Panel:
         Column(SERVICE_LABEL, "Service"),
         Column(OBJECTIVE_LABEL, "Objective"),
         Column(MODEL_LABEL, "Model"),
-        Column("burn_tier", "Tier"),
+        Column(TIER_LABEL, "Tier"),
         Column("since", "Since", "dateTimeFromNow"),
     )
     return table(about, (source.alerts(),), columns=columns, sorted_by="Since")

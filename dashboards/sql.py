@@ -22,7 +22,7 @@ from dashboards.model import POSTGRES, Datasource, Marks, Query, Shape, Variable
 from dashboards.promise import Limit, each, quantile_name
 from dashboards.source import NOT_SPENT, STATES
 from slo.objective import Spec
-from slo.promql import OBJECTIVE_LABEL
+from slo.promql import OBJECTIVE_LABEL, TIER_LABEL
 from slo.quantity import duration_text, plain
 from slo.signals import (
     ALL_MODELS,
@@ -149,7 +149,7 @@ class SqlSource:
     def alerts(self) -> Query:
         text = (
             "SELECT name AS alertname, severity, notify, environment,\n"
-            f"  service AS {SERVICE_LABEL}, model AS {MODEL_LABEL}, objective, tier AS burn_tier,\n"
+            f"  service AS {SERVICE_LABEL}, model AS {MODEL_LABEL}, objective, tier AS {TIER_LABEL},\n"
             f"  fired_s * 1000 AS since\nFROM {schema.alert.name}\nWHERE state = 'firing' AND {OF_SERVICE}\n"
             f"  AND (model IN ('', {EVERYTHING}) OR {chosen('model')}) AND (objective = '' OR {chosen('objective')})\n"
             "ORDER BY fired_s"
@@ -217,7 +217,8 @@ class SqlSource:
         return self._most(LAST_TOKEN_AGE, OF_SERVICE, SERVICE_NAME)
 
     def latency(self, metric: Metric, quantiles: Sequence[Decimal]) -> tuple[Query, ...]:
-        """A percentile that falls among requests still without a value is drawn at what it is known to exceed."""
+        """A percentile that falls among requests still without a value is drawn at what it is known to exceed; one that
+        is promised but is none of the table's columns has no line."""
         columns = {quantile: QUANTILES[quantile] for quantile in quantiles if quantile in QUANTILES}
         of = f"signal = '{metric.sql}' AND source <> 'engine' AND window_s = {LATENCY_WINDOW_S}"
         return tuple(

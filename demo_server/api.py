@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from demo_server.answers import BROKEN, Answer
 from demo_server.engine import Engine
@@ -72,6 +73,7 @@ def build_app(service: Service, handover: Handover) -> FastAPI:
     _add_admin(app, service.engine)
     app.add_exception_handler(RequestError, _answer_error)
     app.add_exception_handler(HTTPException, _answer_http_error)
+    app.add_exception_handler(ClientDisconnect, _answer_nobody)
     return app
 
 
@@ -193,6 +195,11 @@ async def _answer_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestError)
     headers = {"retry-after": str(RETRY_AFTER_S)} if isinstance(error, QueueFullError) else None
     return Response(error_body(error), status_code=error.status, headers=headers, media_type="application/json")
+
+
+async def _answer_nobody(_request: Request, _error: Exception) -> Response:
+    """The client left while it was sending: no fault of ours, and nobody reads this."""
+    return Response(status_code=400)
 
 
 async def _answer_http_error(_request: Request, error: Exception) -> Response:

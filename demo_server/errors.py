@@ -2,13 +2,13 @@
 
 DemoServerError
 ├── BadStartError           the command line or the machine: one line, exit code 2
-├── RequestError            the answer to one request, with its HTTP status and OpenAI's error type
-│   ├── BadRequestError      400, the client's fault
-│   ├── TooLargeError        413, the client's fault
-│   ├── UnknownModelError    404, the client's fault
-│   ├── ForbiddenError       403, an admin route asked from elsewhere
-│   ├── QueueFullError       503, no room to wait in
-│   └── EngineFailedError    500, our fault (or an injected one)
+└── RequestError            the answer to one request, with its HTTP status and OpenAI's error type
+    ├── BadRequestError      400, the client's fault
+    ├── TooLargeError        413, the client's fault
+    ├── UnknownModelError    404, the client's fault
+    ├── ForbiddenError       403, an admin route asked from elsewhere
+    ├── QueueFullError       503, no room to wait in
+    └── EngineFailedError    500, our fault (or an injected one)
 """
 
 

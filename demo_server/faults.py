@@ -13,6 +13,7 @@ from demo_server.errors import BadRequestError
 # A fault-free step of the small model may take a millisecond; N times that would be a slowdown nobody sees.
 SLOW_BASE_S = 0.005
 MAX_SLOW = 1000.0
+MAX_SHOWN_CHARS = 80
 # An injected break comes within this many tokens, so that it lands inside most answers.
 MAX_TOKENS_BEFORE_BREAK = 8
 
@@ -40,7 +41,7 @@ def changed(current: Faults, patch: Mapping[str, object]) -> Faults:
     """`current` with the named faults set, the others as they were. Raises BadRequestError if any is wrong."""
     for name in patch:
         if name not in _NAMES:
-            raise BadRequestError(f"unknown fault {name!r}; known are {', '.join(_NAMES)}", param=str(name))
+            raise BadRequestError(f"unknown fault {_shown(name)}; known are {', '.join(_NAMES)}", param=str(name))
     values: dict[str, float | bool] = {}
     for name, value in patch.items():
         if name in {"hang", "queue"}:
@@ -92,13 +93,18 @@ class ErrorDice:
 
 def _switch(name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise BadRequestError(f"{name} is {value!r}; it must be true or false", param=name)
+        raise BadRequestError(f"{name} is {_shown(value)}; it must be true or false", param=name)
     return value
 
 
 def _number(name: str, value: object, low: float, high: float) -> float:
     good = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
     if not good:
-        raise BadRequestError(f"{name} is {value!r}; it must be a number from {low:g} to {high:g}", param=name)
+        raise BadRequestError(f"{name} is {_shown(value)}; it must be a number from {low:g} to {high:g}", param=name)
     assert isinstance(value, int | float)
     return float(value)
+
+
+def _shown(value: object) -> str:
+    """A stranger's value in a message: its beginning is enough."""
+    return f"{value!r:.{MAX_SHOWN_CHARS}}"

@@ -13,9 +13,14 @@ from demo_server.errors import BadRequestError, UnknownModelError
 from demo_server.sequence import GenerationRequest, Sampling
 from demo_server.text import VOCABULARY, encode, encode_chat
 
-MAX_BODY_BYTES = 4 * 2**20
+# The longest prompt of the longest model, every byte of it escaped, is half of this.
+MAX_BODY_BYTES = 2**20
 MAX_STOPS = 16
 MAX_STOP_CHARS = 256
+MAX_MESSAGES = 8192
+MAX_PARTS = 8192
+MAX_PROMPTS = 8192
+"""More could not fit into the longest model, and a body of millions would keep the server from everyone else."""
 # What the legacy completions form gives when it is not told, as at OpenAI and vLLM.
 DEFAULT_COMPLETION_TOKENS = 16
 
@@ -41,6 +46,10 @@ class Asked:
 Count = Annotated[int, Field(strict=True, ge=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Stop = Annotated[str, Field(min_length=1, max_length=MAX_STOP_CHARS)]
+# A list is read to its first fault: one is told, and writing down a million would keep the server for a minute.
+Tokens = Annotated[list[int], Field(fail_fast=True)]
+Prompts = Annotated[list[str], Field(fail_fast=True, max_length=MAX_PROMPTS)]
+TokenPrompts = Annotated[list[Tokens], Field(fail_fast=True, max_length=MAX_PROMPTS)]
 
 
 class _Part(BaseModel):
@@ -50,7 +59,7 @@ class _Part(BaseModel):
 
 class _Message(BaseModel):
     role: Annotated[str, Field(min_length=1, max_length=64)]
-    content: str | list[_Part] | None = None
+    content: str | Annotated[list[_Part], Field(fail_fast=True, max_length=MAX_PARTS)] | None = None
 
     @property
     def text(self) -> str:
@@ -83,14 +92,14 @@ class _Body(BaseModel):
 class ChatBody(_Body):
     """`POST /v1/chat/completions`."""
 
-    messages: Annotated[list[_Message], Field(min_length=1)]
+    messages: Annotated[list[_Message], Field(fail_fast=True, min_length=1, max_length=MAX_MESSAGES)]
     max_completion_tokens: Count | None = None
 
 
 class CompletionBody(_Body):
     """`POST /v1/completions`."""
 
-    prompt: str | list[int] | list[str] | list[list[int]]
+    prompt: str | Tokens | Prompts | TokenPrompts
     echo: Literal[False] | None = None
     suffix: Literal[""] | None = None
     best_of: Literal[1] | None = None

@@ -6,8 +6,7 @@ It is faithful to what vLLM counts, oddities included, because tools that read v
 - an answer of one token observes a time per output token of 0;
 - `prompt_tokens_total` grows by the whole prompt when the first token comes;
 - KV usage is the share of blocks that nobody could take.
-Two things vLLM does not have: several served models share one engine here, so its gauges repeat under each name;
-and
+Two things vLLM does not have: several served models share one engine here, so its gauges repeat under each name; and
 `demo_server:preempted_tokens_total` counts what preemption threw away and must be recomputed.
 """
 

@@ -174,8 +174,3 @@ def build(
     # The rotation table stays in float32: rounded to bfloat16, far positions could not be told apart.
     model.rope = model.rope.to(device)
     return model.requires_grad_(False).to(device, dtype)
-
-
-def parameter_count(model: nn.Module) -> int:
-    """How many weights a model has."""
-    return sum(weight.numel() for weight in model.parameters())

@@ -71,9 +71,9 @@ def error_event(error: RequestError) -> bytes:
 
 
 def error_body(error: RequestError) -> bytes:
-    """OpenAI's error object."""
+    """OpenAI's error object. A lone surrogate, which a client's JSON can spell, becomes `?`."""
     detail = {"message": error.message, "type": error.kind, "param": error.param, "code": error.status}
-    return _compact({"error": detail}).encode()
+    return _compact({"error": detail}).encode(errors="replace")
 
 
 def whole_body(asked: Asked, stamp: Stamp, *, text: str, last: Output) -> bytes:

@@ -13,6 +13,9 @@ from torch import Tensor
 from demo_server.sequence import Sequence
 from demo_server.text import EOS, PRINTABLE, VOCABULARY
 
+# Nothing colder is told from greedy, and dividing by what float32 takes for 0 would leave no share to draw from.
+COLDEST = 1e-4
+
 
 def allowed_bias(device: torch.device) -> Tensor:
     """0 for tokens the model may say, -inf for all others: (vocabulary,)."""
@@ -39,12 +42,15 @@ def _draw(logits: Tensor, rows: Rows[Sequence]) -> Tensor:
     def column(values: list[float]) -> Tensor:
         return torch.tensor(values, device=logits.device).unsqueeze(1)
 
-    temperature = column([sequence.sampling.temperature for sequence in rows])
+    temperature = column([sequence.sampling.temperature for sequence in rows]).clamp(min=COLDEST)
     top_p = column([sequence.sampling.top_p for sequence in rows])
     uniform = column([sequence.uniform() for sequence in rows])
     share, token = (logits / temperature).softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
-    # The nucleus: the likeliest tokens, up to and with the one that reaches top_p (Holtzman et al. 2020).
-    share = share.masked_fill(share.cumsum(dim=-1) - share >= top_p, 0.0)
+    # The nucleus: the likeliest tokens, up to and with the one that reaches top_p (Holtzman et al. 2020); never none,
+    # however small a top_p that float32 takes for 0.
+    outside = share.cumsum(dim=-1) - share >= top_p
+    outside[:, 0] = False
+    share = share.masked_fill(outside, 0.0)
     reached = share.cumsum(dim=-1)  # (rows, vocabulary), not yet divided by its last column
     place = torch.searchsorted(reached, uniform * reached[:, -1:], right=True)
     # Rounding may put the draw on the very end; the last token that has a share is meant then.

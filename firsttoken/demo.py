@@ -6,7 +6,6 @@ other and takes everything down again. Exit codes: 0 the page fired and resolved
 did not, or a process ended early, 2 usage or a folder that must not be used.
 """
 
-import argparse
 import asyncio
 import os
 import signal
@@ -14,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +25,10 @@ from firsttoken.demo_plan import DEFAULT_SECONDS, INCIDENTS, NONE, Plan
 from firsttoken.demo_stage import set_stage, where
 from firsttoken.demo_story import Ending, Story, measured
 from firsttoken.demo_view import Frame, draw, line
-from firsttoken.errors import FirstTokenError, FolderError, PlanError
+from firsttoken.errors import FirstTokenError, FolderError, UsageError
 from firsttoken.pager import Pager
 from firsttoken.processes import Child, Family
+from slo.flags import Parser, variable
 
 LINE_EVERY_S = 5.0
 SETTLE_GLANCES = 20
@@ -47,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
             return asyncio.run(_with_signals(_Demo(told, folder, may_use_prometheus=not args.no_prometheus)))
     except FirstTokenError as error:
         print(f"firsttoken demo: {error}", file=sys.stderr)
-        return 2 if isinstance(error, FolderError | PlanError) else 1
+        return 2 if isinstance(error, FolderError | UsageError) else 1
 
 
 async def _with_signals(demo: "_Demo") -> int:
@@ -202,15 +201,15 @@ class Lines:
             self._said = frame
 
 
-def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser(environ: Mapping[str, str]) -> Parser:
+    parser = Parser(
         prog="firsttoken demo",
         description="The whole story on one machine: a healthy while, an incident, its page, recovery, its end. "
         "With a terminal it stays up after that until Ctrl-C. Exit 0: the page fired and resolved; 1: it did not.",
     )
 
     def add(flag: str, default: object, **options: Any) -> None:
-        set_by = environ.get(f"FIRSTTOKEN_{flag.lstrip('-').upper()}")
+        set_by = environ.get(variable(flag))
         parser.add_argument(flag, default=default if set_by is None else set_by, **options)
 
     kinds = [*INCIDENTS, NONE]
@@ -220,5 +219,5 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument(
         "--no-prometheus", action="store_true", help="let the collector notify, even where Prometheus is"
     )
-    parser.add_argument("--version", action="version", version=f"firsttoken {version('firsttoken')}")
+    parser.add_version()
     return parser

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from firsttoken.errors import PlanError
+from firsttoken.errors import UsageError
 from firsttoken.processes import Command
 
 SERVICE = "demo"
@@ -108,13 +108,13 @@ class Plan:
 
 
 def plan(seconds: int, kind: str) -> Plan:
-    """The story of about so many seconds with an incident of that kind, or `none`. Raises PlanError."""
+    """The story of about so many seconds with an incident of that kind, or `none`. Raises UsageError."""
     if not MIN_SECONDS <= seconds <= MAX_SECONDS:
-        raise PlanError(f"--seconds {seconds}: use from {MIN_SECONDS} to {MAX_SECONDS}")
+        raise UsageError(f"--seconds {seconds}: use from {MIN_SECONDS} to {MAX_SECONDS}")
     if kind == NONE:
         return Plan(seconds, None, healthy_s=float(seconds), hold_s=0.0)
     if kind not in INCIDENTS:
-        raise PlanError(f"--incident {kind}: use {', '.join(INCIDENTS)} or {NONE}")
+        raise UsageError(f"--incident {kind}: use {', '.join(INCIDENTS)} or {NONE}")
     return Plan(seconds, INCIDENTS[kind], healthy_s=min(max(seconds / 3, 10.0), 60.0), hold_s=min(seconds / 20, 20.0))
 
 
@@ -142,7 +142,7 @@ def environment(inherited: Mapping[str, str], collector_url: str | None = None) 
 
 
 def server(environ: Mapping[str, str]) -> Command:
-    """The demo server: eight at a time, 20 ms a step, a cache that a healthy load fills to about a third."""
+    """The demo server: sixteen at a time, 20 ms a step, a cache that a healthy load fills to about a third."""
     size = ("--max-batch", "16", "--kv-blocks", "96", "--max-model-len", "512")
     flags = ("--step-ms", "20", *size, "--model", MODEL, "--device", "auto")
     return Command("demo-server", (*_python("demo_server"), "--listen", ANY_PORT, *flags), environment(environ))

@@ -3,7 +3,7 @@
 FirstTokenError
 ├── UnreachableError    nobody answers at a URL, or not as expected
 ├── FolderError         the demo's folder holds somebody else's files, or another demo
-├── PlanError           a length or kind of demo that can't be
+├── UsageError          a flag with a value that can't be
 └── ChildError          a process of the demo ended early, or never got ready
 """
 
@@ -20,8 +20,8 @@ class FolderError(FirstTokenError):
     """A folder that the demo must not write to."""
 
 
-class PlanError(FirstTokenError):
-    """A demo that can't be told as asked."""
+class UsageError(FirstTokenError):
+    """A flag with a value that can't be."""
 
 
 class ChildError(FirstTokenError):

@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from firsttoken.json_fields import Object, object_at, objects_at
+from slo.promql import OBJECTIVE_LABEL, TIER_LABEL
+
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_KEPT = 1000
@@ -34,26 +37,17 @@ def notification(body: object, at_s: float) -> Notification | None:
     """The notification that a webhook's JSON is; None when it is none."""
     if not isinstance(body, Mapping) or body.get("status") not in ("firing", "resolved"):
         return None
-    alerts = body.get("alerts")
-    labels = [alert["labels"] for alert in alerts if _is_labelled(alert)] if isinstance(alerts, list) else []
     status = str(body["status"])
-    told = [
-        alert["labels"]
-        for alert in (alerts if isinstance(alerts, list) else [])
-        if _is_labelled(alert) and alert.get("status") == status
-    ]
-    kinds = {str(label.get("notify", "")) for label in labels}
-    names = tuple(dict.fromkeys(_name(label) for label in told))
-    return Notification(at_s, "page" if "page" in kinds else "ticket", status, names)
+    alerts = [alert for alert in objects_at(body, "alerts") if object_at(alert, "labels")]
+    is_page = any(object_at(alert, "labels").get("notify") == "page" for alert in alerts)
+    names = dict.fromkeys(_name(alert) for alert in alerts if alert.get("status") == status)
+    return Notification(at_s, "page" if is_page else "ticket", status, tuple(names))
 
 
-def _is_labelled(alert: object) -> bool:
-    return isinstance(alert, dict) and isinstance(alert.get("labels"), dict)
-
-
-def _name(labels: Mapping[str, object]) -> str:
+def _name(alert: Object) -> str:
     """An alert in a few words: its name, objective and tier."""
-    about = "/".join(str(labels[key]) for key in ("objective", "burn_tier") if labels.get(key))
+    labels = object_at(alert, "labels")
+    about = "/".join(str(labels[key]) for key in (OBJECTIVE_LABEL, TIER_LABEL) if labels.get(key))
     return f"{labels.get('alertname', 'alert')} {about}".strip()
 
 
@@ -74,15 +68,14 @@ class Pager:
     async def __aexit__(self, *_exc: object) -> None:
         self._server.close()
 
-    def first(self, kind: str, status: str, *, after_s: float = 0.0) -> Notification | None:
-        """The first notification of a kind and status since a moment."""
-        found = (n for n in self.notifications if n.kind == kind and n.status == status and n.at_s >= after_s)
-        return next(found, None)
+    def first(self, kind: str, status: str) -> Notification | None:
+        """The first notification of a kind and status."""
+        return next((told for told in self.notifications if (told.kind, told.status) == (kind, status)), None)
 
-    async def wait(self, kind: str, status: str, *, after_s: float = 0.0) -> Notification:
-        """Wait for the first notification of a kind and status since a moment."""
+    async def wait(self, kind: str, status: str) -> Notification:
+        """Wait for the first notification of a kind and status."""
         async with self._told:
-            while (found := self.first(kind, status, after_s=after_s)) is None:
+            while (found := self.first(kind, status)) is None:
                 await self._told.wait()
             return found
 

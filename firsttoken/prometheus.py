@@ -17,7 +17,9 @@ from urllib.parse import urlsplit
 from firsttoken.demo_plan import TICK_S, environment
 from firsttoken.errors import ChildError, UnreachableError
 from firsttoken.http_json import ask_text
+from firsttoken.json_fields import object_at, objects_at
 from firsttoken.processes import Child, Command, Family
+from slo.promql import OBJECTIVE_LABEL, TIER_LABEL
 
 ALERTMANAGER_NAMES = ("alertmanager", "prometheus-alertmanager")
 START_TRIES = 3
@@ -61,14 +63,10 @@ def configuration(rule_files: str, *, alertmanager: str, targets: Mapping[str, s
 
 def firing(answer: object) -> tuple[str, ...]:
     """Objectives whose burn alerts fire, from Prometheus's `/api/v1/alerts`; sorted, each once."""
-    data = answer.get("data") if isinstance(answer, dict) else None
-    alerts = data.get("alerts") if isinstance(data, dict) else None
-    labels = [
-        alert["labels"]
-        for alert in (alerts if isinstance(alerts, list) else [])
-        if isinstance(alert, dict) and alert.get("state") == "firing" and isinstance(alert.get("labels"), dict)
-    ]
-    return tuple(sorted({str(label["objective"]) for label in labels if {"objective", "burn_tier"} <= set(label)}))
+    alerts = objects_at(object_at(answer, "data"), "alerts")
+    firing = [object_at(alert, "labels") for alert in alerts if alert.get("state") == "firing"]
+    burning = {str(labels[OBJECTIVE_LABEL]) for labels in firing if {OBJECTIVE_LABEL, TIER_LABEL} <= set(labels)}
+    return tuple(sorted(burning))
 
 
 async def start(

@@ -4,7 +4,6 @@ Exit codes: 0 every objective is within its budget, 1 one burns or has none left
 With --watch it shows until Ctrl-C, and that is what it then found last.
 """
 
-import argparse
 import os
 import sys
 import time
@@ -14,10 +13,11 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from firsttoken.errors import FirstTokenError, PlanError
+from firsttoken.errors import FirstTokenError, UsageError
 from firsttoken.http_json import ask_json
 from firsttoken.status_reply import Status, read
 from firsttoken.status_table import render
+from slo.flags import Parser, variable
 from slo.quantity import QuantityError, duration_s
 
 DEFAULT_URL = "http://127.0.0.1:4318"
@@ -64,17 +64,18 @@ def _seconds(text: str) -> float:
     try:
         return float(duration_s(text))
     except QuantityError as error:
-        raise PlanError(f"--interval {error}") from None
+        raise UsageError(f"--interval {error}") from None
 
 
-def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser(environ: Mapping[str, str]) -> Parser:
+    parser = Parser(
         prog="firsttoken status",
         description="Show a collector's objectives. Exit 0: all within budget, 1: one burns or is spent, 2: no answer.",
     )
-    url = environ.get("FIRSTTOKEN_URL", DEFAULT_URL)
+    url = environ.get(variable("url"), DEFAULT_URL)
     parser.add_argument("url", nargs="?", default=url, metavar="URL", help="the collector (%(default)s)")
     parser.add_argument("--watch", action="store_true", help="show until Ctrl-C")
-    interval = environ.get("FIRSTTOKEN_INTERVAL", "2s")
+    interval = environ.get(variable("--interval"), "2s")
     parser.add_argument("--interval", default=interval, metavar="DURATION", help="of --watch (%(default)s)")
+    parser.add_version()
     return parser

@@ -1,21 +1,19 @@
 """The collector's `/api/v1/status` as values; a field that is missing or not what it should be is absent, never 0."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from firsttoken.errors import UnreachableError
+from firsttoken.json_fields import Object, number_at, object_at, objects_at, text_at, whole_at
 
 TROUBLED = ("burning", "exhausted")
 
 
 @dataclass(frozen=True, slots=True)
 class WindowStatus:
-    """Events of one window; `burn` is None without events."""
+    """Burn over one window; None without events."""
 
     label: str
-    window_s: float | None
-    good: int | None
-    bad: int | None
     burn: float | None
 
 
@@ -81,68 +79,34 @@ def read(body: object) -> Status:
     """The status that a JSON answer is. Raises UnreachableError for an answer of another kind."""
     if not isinstance(body, Mapping) or not isinstance(body.get("objectives"), list):
         raise UnreachableError("the answer is not a collector's status: is this the collector's address?")
-    return Status(_number(body, "at_s"), tuple(_objective(item) for item in _maps(body.get("objectives"))))
+    return Status(number_at(body, "at_s"), tuple(_objective(item) for item in objects_at(body, "objectives")))
 
 
-def _objective(item: Mapping[str, object]) -> ObjectiveStatus:
-    budget = _map(item, "budget")
-    percentiles = _map(item, "percentiles")
+def _objective(item: Object) -> ObjectiveStatus:
+    budget = object_at(item, "budget")
+    percentiles = object_at(item, "percentiles")
     return ObjectiveStatus(
-        service=_text(item, "service"),
-        model=_text(item, "model"),
-        name=_text(item, "objective"),
-        signal=_text(item, "signal"),
-        target=_number(item, "target"),
-        threshold=_number(item, "threshold"),
-        unit=_text(item, "unit"),
-        state=_text(item, "state") or "no_data",
-        windows=tuple(_window(window) for window in _maps(item.get("windows"))),
-        budget_remaining=_number(budget, "remaining"),
-        exhausted_in_s=_number(budget, "exhausted_in_s"),
-        percentiles={str(label): _quantiles(_map(percentiles, label)) for label in percentiles},
-        alerts=tuple(AlertStatus(_text(alert, "tier"), _text(alert, "state")) for alert in _maps(item.get("alerts"))),
+        service=text_at(item, "service"),
+        model=text_at(item, "model"),
+        name=text_at(item, "objective"),
+        signal=text_at(item, "signal"),
+        target=number_at(item, "target"),
+        threshold=number_at(item, "threshold"),
+        unit=text_at(item, "unit"),
+        state=text_at(item, "state") or "no_data",
+        windows=tuple(
+            WindowStatus(text_at(one, "window"), number_at(one, "burn")) for one in objects_at(item, "windows")
+        ),
+        budget_remaining=number_at(budget, "remaining"),
+        exhausted_in_s=number_at(budget, "exhausted_in_s"),
+        percentiles={str(label): _quantiles(object_at(percentiles, label)) for label in percentiles},
+        alerts=tuple(
+            AlertStatus(text_at(alert, "tier"), text_at(alert, "state")) for alert in objects_at(item, "alerts")
+        ),
     )
 
 
-def _window(item: Mapping[str, object]) -> WindowStatus:
-    return WindowStatus(
-        _text(item, "window"),
-        _number(item, "window_s"),
-        _whole(item, "good"),
-        _whole(item, "bad"),
-        _number(item, "burn"),
+def _quantiles(item: Object) -> QuantileStatus:
+    return QuantileStatus(
+        whole_at(item, "count") or 0, number_at(item, "p50"), number_at(item, "p95"), number_at(item, "p99")
     )
-
-
-def _quantiles(item: Mapping[str, object]) -> QuantileStatus:
-    return QuantileStatus(_whole(item, "count") or 0, _number(item, "p50"), _number(item, "p95"), _number(item, "p99"))
-
-
-def _map(item: Mapping[str, object], key: str) -> Mapping[str, object]:
-    value = item.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _maps(value: object) -> Iterable[Mapping[str, object]]:
-    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
-
-
-def _text(item: Mapping[str, object], key: str) -> str:
-    value = item.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _number(item: Mapping[str, object], key: str) -> float | None:
-    """A JSON number, or a number written as text."""
-    value = item.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
-
-
-def _whole(item: Mapping[str, object], key: str) -> int | None:
-    value = _number(item, key)
-    return None if value is None else int(value)

@@ -8,11 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 from firsttoken.status_reply import ObjectiveStatus, Status
-from slo.quantity import duration_text
+from slo.quantity import about_text
 
 NARROW = 130
 STYLES = {"ok": "green", "burning": "bold red", "exhausted": "bold red", "no_data": "dim"}
 NOTHING = "-"
+FAR_S = 10 * 86400
+"""A budget that lasts so long needs no time beside it."""
 
 
 def render(status: Status, width: int) -> RenderableType:
@@ -88,9 +90,8 @@ def budget(objective: ObjectiveStatus) -> str:
     if objective.budget_remaining is None:
         return NOTHING
     left = f"{round(objective.budget_remaining * 100)}%"
-    if objective.exhausted_in_s:
-        left += f", {duration_text(int(objective.exhausted_in_s))}" if objective.exhausted_in_s < 10 * 86400 else ""
-    return left
+    ends_s = objective.exhausted_in_s
+    return f"{left}, {about_text(ends_s)}" if ends_s and ends_s < FAR_S else left
 
 
 def alerts(objective: ObjectiveStatus) -> str:

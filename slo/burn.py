@@ -26,6 +26,7 @@ MIN_BAD_EVENTS_LOW_FACTOR = 10
 LOW_FACTOR = 6
 MIN_COVERAGE_EXHAUSTED = Decimal("0.10")
 FINE_WINDOW_S = 600
+"""Below this a window is looked at tick by tick, from here on minute by minute (DESIGN 5)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 Exit codes: 0 fine, 2 usage or a spec that cannot be used (every problem on its own line, as file:line:column).
 """
 
-import argparse
 import json
 import os
 import sys
@@ -15,10 +14,12 @@ from rich.console import Console
 from rich.table import Table
 
 from slo.burn import Tier, factor_text, tiers
-from slo.objective import Objective, Spec, json_schema, load
-from slo.quantity import duration_text, percent_text, plain
+from slo.flags import Parser
+from slo.objective import Objective, PromptBytes, Spec, json_schema, load
+from slo.quantity import about_text, duration_text, percent_text
 from slo.signals import SIGNALS
 from slo.source import SpecError
+from slo.words import promise
 
 BAD_SHARES = (Decimal(1), Decimal("0.5"), Decimal("0.2"))
 TABLE_WIDTH = 128
@@ -26,7 +27,8 @@ TABLE_WIDTH = 128
 
 def main(argv: list[str] | None = None) -> int:
     """Run `firsttoken slo ...`; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="firsttoken slo", description="Look at a spec before anything relies on it.")
+    parser = Parser(prog="firsttoken slo", description="Look at a spec before anything relies on it.")
+    parser.add_version()
     commands = parser.add_subparsers(dest="command", required=True, metavar="check|schema")
     check = commands.add_parser("check", help="validate, and print what each burn alert needs and how fast it is")
     check.add_argument("files", nargs="+", metavar="FILE", help="slo.yaml, or a folder of such files")
@@ -58,18 +60,6 @@ def _check(files: list[str]) -> int:
     return 0
 
 
-def promise(objective: Objective) -> str:
-    """The objective as a sentence."""
-    signal = SIGNALS[objective.signal]
-    goal, window = percent_text(objective.goal), duration_text(objective.window)
-    if objective.threshold is None:
-        return f"{goal} of requests answered, over {window}"
-    if signal.threshold == "duration":
-        return f"{goal} of requests with {signal.title} within {duration_text(objective.threshold)}, over {window}"
-    limit = percent_text(objective.threshold) if signal.threshold == "share" else plain(objective.threshold)
-    return f"{goal} of the time with {signal.title} at or under {limit}, over {window}"
-
-
 def warnings(spec: Spec) -> Iterator[str]:
     """What a spec leaves unwatched though nothing in it is wrong."""
     by_signal = {name: [o for o in spec.objectives if o.signal == name] for name in SIGNALS}
@@ -83,20 +73,16 @@ def warnings(spec: Spec) -> Iterator[str]:
 
 
 def _uncovered_bytes(objectives: list[Objective]) -> str | None:
-    """The first range of prompt sizes that no objective judges, as text."""
-    ranges = sorted(
-        (o.match.prompt_bytes.at_least, o.match.prompt_bytes.below) if o.match.prompt_bytes else (0, None)
-        for o in objectives
-    ) if all(o.match.prompt_bytes for o in objectives) else []  # fmt: skip
-    reach: int | None = 0
-    for at_least, below in ranges:
-        if reach is None or at_least > reach:
-            break
-        reach = None if below is None else max(reach, below)
-    if not ranges or reach is None:
-        return None
-    following = [low for low, _ in ranges if low > reach]
-    return f"{reach} to {following[0]} bytes" if following else f"{reach} bytes and more"
+    """The first range of prompt sizes that no objective judges, as text; None when there is none, or no objective."""
+    ranges = [o.match.prompt_bytes or PromptBytes() for o in objectives]
+    reach = 0
+    for judged in sorted(ranges, key=lambda judged: judged.at_least):
+        if judged.at_least > reach:
+            return f"{reach} to {judged.at_least} bytes"
+        if judged.below is None:
+            return None
+        reach = max(reach, judged.below)
+    return f"{reach} bytes and more" if ranges else None
 
 
 HEADINGS = (
@@ -146,14 +132,4 @@ def _tier_row(tier: Tier) -> Iterator[str]:
 
 
 def _about(seconds: Decimal | None) -> str:
-    """A duration rounded for people: `9m`, `3h 37m`."""
-    if seconds is None:
-        return "never"
-    whole = max(int(seconds.to_integral_value()), 1)
-    if whole < 120:
-        return f"{whole}s"
-    minutes = (whole + 30) // 60
-    if minutes < 120:
-        return f"{minutes}m"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h {minutes}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"
+    return "never" if seconds is None else about_text(seconds)

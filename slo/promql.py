@@ -27,6 +27,8 @@ from slo.signals import (
 
 OBJECTIVE_LABEL = LABELS[OBJECTIVE]
 HASH_LABEL = LABELS[OBJECTIVE_HASH]
+TIER_LABEL = "burn_tier"
+"""Of every burn alert, and of no other."""
 
 SERVICE_KEY = (ENVIRONMENT_LABEL, SERVICE_LABEL)
 SUBJECT_KEY = (*SERVICE_KEY, MODEL_LABEL)

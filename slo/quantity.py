@@ -90,6 +90,18 @@ def duration_text(seconds: Decimal | float) -> str:
     return f"{plain(value * 1000)}ms"
 
 
+def about_text(seconds: Decimal | float) -> str:
+    """A duration rounded for people, to two units at most: `45s`, `9m`, `3h 37m`, `2d 5h`."""
+    whole = max(round(seconds), 1)
+    if whole < 120:
+        return f"{whole}s"
+    minutes = (whole + 30) // 60
+    if minutes < 120:
+        return f"{minutes}m"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"
+
+
 def percent_text(fraction: Decimal) -> str:
     """`99.9%` of 0.999."""
     return f"{plain(fraction * 100)}%"

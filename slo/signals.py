@@ -47,6 +47,9 @@ KV_AT_ARRIVAL = "firsttoken.kv_cache.occupancy"
 KV_MAX = "firsttoken.kv_cache.occupancy.max"
 REASON = "firsttoken.reason"
 RANK = "rank"
+HW_ID, HW_NAME, HW_MODEL, HW_PARENT = "hw.id", "hw.name", "hw.model", "hw.parent"
+GPU_INSTANCE = "hw.gpu.instance"
+HARDWARE = (HW_ID, HW_NAME, HW_MODEL, HW_PARENT, GPU_INSTANCE)
 
 # Prometheus label of each attribute; `service` and `model` would collide with Kubernetes target labels.
 LABELS = {
@@ -64,6 +67,7 @@ LABELS = {
     DIALECT: "dialect",
     SOURCE: "source",
     RANK: "rank",
+    **{key: key.replace(".", "_") for key in (ERROR_TYPE, *HARDWARE)},
 }
 
 SERVICE_LABEL = LABELS[SERVICE_NAME]
@@ -217,7 +221,31 @@ WIRE_METRICS = (
 """What a sidecar sends over OTLP and shows on its `/metrics`."""
 
 LATENCY_METRICS = (TTFT, TPOT, E2E)
-BY_NAME = {metric.name: metric for metric in WIRE_METRICS}
+
+# GPUs through NVML. A MIG device has an id of its own and names its GPU as `hw.parent`. A gauge has one series a
+# device, so that a store that keeps one attribute of a gauge loses none.
+GPU_UTILIZATION = Metric("hw.gpu.utilization", "1", "gauge", "Time with any kernel: no measure of load.", HARDWARE)
+GPU_MEMORY_USAGE = Metric("hw.gpu.memory.usage", "By", "gauge", "Allocated device memory.", HARDWARE)
+GPU_MEMORY_LIMIT = Metric("hw.gpu.memory.limit", "By", "gauge", "Device memory in all.", HARDWARE)
+GPU_MEMORY_UTILIZATION = Metric("hw.gpu.memory.utilization", "1", "gauge", "Allocated share of memory.", HARDWARE)
+GPU_POWER = Metric("hw.gpu.power", "W", "gauge", "Power drawn.", HARDWARE)
+GPU_POWER_LIMIT = Metric("hw.gpu.power.limit", "W", "gauge", "Power limit enforced.", HARDWARE)
+GPU_ENERGY = Metric("hw.gpu.energy", "J", "counter", "Energy used while watched.", HARDWARE)
+GPU_TEMPERATURE = Metric("hw.gpu.temperature", "Cel", "gauge", "Temperature of the chip.", HARDWARE)
+GPU_THROTTLE = Metric("hw.gpu.throttle", "s", "counter", "Time with clocks held back.", (*HARDWARE, REASON))
+GPU_ERRORS = Metric("hw.gpu.errors", "{error}", "counter", "ECC errors and XIDs.", (*HARDWARE, ERROR_TYPE))
+GPU_LAST_XID = Metric("hw.gpu.last_xid", "{xid}", "gauge", "Number of the last XID, once there was one.", HARDWARE)
+GPU_REMAPPED_ROWS = Metric("hw.gpu.remapped_rows", "{row}", "gauge", "Rows of memory remapped for good.", HARDWARE)
+GPU_REMAP_PENDING = Metric("hw.gpu.row_remap.pending", "{bool}", "gauge", "1: a row waits for a reset.", HARDWARE)
+GPU_REMAP_FAILED = Metric("hw.gpu.row_remap.failed", "{bool}", "gauge", "1: remapping a row has failed.", HARDWARE)
+GPU_LOST = Metric("hw.gpu.lost", "{bool}", "gauge", "1: off the bus, or waits for a reset.", HARDWARE)
+
+GPU_METRICS = (
+    GPU_UTILIZATION, GPU_MEMORY_USAGE, GPU_MEMORY_LIMIT, GPU_MEMORY_UTILIZATION, GPU_POWER, GPU_POWER_LIMIT,
+    GPU_ENERGY, GPU_TEMPERATURE, GPU_THROTTLE, GPU_ERRORS, GPU_LAST_XID, GPU_REMAPPED_ROWS, GPU_REMAP_PENDING,
+    GPU_REMAP_FAILED, GPU_LOST,
+)  # fmt: skip
+BY_NAME = {metric.name: metric for metric in (*WIRE_METRICS, *GPU_METRICS)}
 
 # What a sidecar says of itself, on its own `/metrics` only.
 CONFIG_RELOAD_OK = Metric(
@@ -256,8 +284,19 @@ SCRAPES_FAILED = Metric(
     "Polls of the engine's metrics page without a usable answer.",
     (REASON,),
 )
+USAGE_ASKED = Metric(
+    "firsttoken.usage.asked",
+    "{request}",
+    "counter",
+    "Requests that were also asked for their token count, by what came: hidden, absent, shown, refused, packed.",
+    (REASON,),
+)
+GPU_COLLECTOR_UP = Metric("firsttoken.gpu.collector.up", "{bool}", "gauge", "1 while GPUs are read, else 0.")
 
-SIDECAR_METRICS = (CONFIG_RELOAD_OK, SPEC_INFO, TELEMETRY_FAULTS, UNPARSED, EXPORT_DROPPED, SCRAPES_FAILED)
+SIDECAR_METRICS = (
+    CONFIG_RELOAD_OK, SPEC_INFO, TELEMETRY_FAULTS, UNPARSED, EXPORT_DROPPED, SCRAPES_FAILED, USAGE_ASKED,
+    GPU_COLLECTOR_UP,
+)  # fmt: skip
 
 # What the collector computes and shows on its `/metrics`.
 BURN_RATE = Metric("firsttoken.burn_rate", "{burn}", "gauge", "Bad share over the window, over the allowed bad share.")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from alerts.annotations import Links, burn_annotations, promise_text
+from alerts.annotations import Links, burn_annotations
 from alerts.rules import service_groups
 from slo.burn import tiers
 from slo.objective import Spec
@@ -73,17 +73,3 @@ def test_links_follow_the_patterns_given() -> None:
     assert found["runbook_url"] == "https://wiki.example/llm/LLMTTFTBudgetBurn"
     assert found["dashboard_url"].startswith("https://grafana.example/d/firsttoken-slo-overview?var-service_name=chat&")
     assert texts(spec(runbook_url="https://own.example/x"), links)["runbook_url"] == "https://own.example/x"
-
-
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [
-        ({"signal": "ttft", "threshold": "1.5s"}, "time to first token over 1.5s"),
-        ({"signal": "kv_occupancy", "threshold": "90%"}, "KV-cache occupancy over 90%"),
-        ({"signal": "queue", "threshold": "12"}, "waiting requests over 12"),
-        ({"signal": "availability", "threshold": None}, "availability: no answer"),
-    ],
-)
-def test_a_promise_is_told_in_its_own_unit(changes: dict[str, object], text: str) -> None:
-    (objective,) = spec(**changes).objectives
-    assert promise_text(objective).lower() == text.lower()

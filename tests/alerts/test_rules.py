@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from alerts.burn_alert import TIER_LABEL
 from alerts.group import Alert, Group, Recording
 from alerts.rules import MAX_INTERVAL_S, Target, service_groups
 from slo.burn import tiers
 from slo.objective import Spec, parse
+from slo.promql import TIER_LABEL
 from slo.quantity import duration_text
 from tests.alerts.support import spec, tool, yaml_text
 

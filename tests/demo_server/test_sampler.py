@@ -49,6 +49,9 @@ def test_the_end_can_be_drawn_unless_it_is_to_be_ignored() -> None:
         ({"temperature": 1.0, "top_p": 0.7}, {A: 5 / 8, B: 3 / 8}),
         ({"temperature": 1.0, "top_p": 0.5}, {A: 1.0}),
         ({"temperature": 1.0, "top_p": 0.01}, {A: 1.0}),
+        # Float32 takes both for 0.
+        ({"temperature": 1.0, "top_p": 1e-300}, {A: 1.0}),
+        ({"temperature": 1e-300}, {A: 1.0}),
     ],
 )
 def test_draws_follow_temperature_and_nucleus(how: dict[str, float], shares: dict[int, float]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from firsttoken import demo_plan
 from firsttoken.demo_plan import INCIDENTS, LONG_S, MODEL, PERIOD_S, SHORT_S, SLO_YAML, plan
-from firsttoken.errors import PlanError
+from firsttoken.errors import UsageError
 from slo.burn import tiers
 from slo.objective import parse
 
@@ -63,7 +63,7 @@ def test_parts_scale_with_the_length_asked_for(seconds: int) -> None:
     [(29, "slow", "from 30 to 900"), (901, "slow", "from 30 to 900"), (120, "fire", "use slow, hang, kv_pressure")],
 )
 def test_what_cant_be_told_is_refused(seconds: int, kind: str, says: str) -> None:
-    with pytest.raises(PlanError, match=says):
+    with pytest.raises(UsageError, match=says):
         plan(seconds, kind)
 
 

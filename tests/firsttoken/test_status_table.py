@@ -60,6 +60,11 @@ def test_cells_without_anything() -> None:
     assert (quantiles(bare), burns(bare), budget(bare), alerts(bare)) == ("-", "-", "-", "-")
 
 
+@pytest.mark.parametrize(("ends_s", "text"), [(5387.2, "62%, 90m"), (800_000, "62%, 9d 6h"), (864_000, "62%")])
+def test_how_long_a_budget_lasts_is_rounded_and_left_out_when_it_is_far(ends_s: float, text: str) -> None:
+    assert budget(row(budget={"remaining": 0.62, "exhausted_in_s": ends_s})) == text
+
+
 def test_an_overspent_budget_is_below_zero() -> None:
     assert budget(row(budget={"remaining": -1.5, "exhausted_in_s": 0})) == "-150%"
 

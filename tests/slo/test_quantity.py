@@ -105,5 +105,21 @@ def test_the_label_of_a_duration_reads_back(milliseconds: int) -> None:
     assert quantity.duration_s(quantity.duration_text(seconds)) == seconds
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "1s"),
+        (119.4, "119s"),
+        (120, "2m"),
+        (Decimal("5387.2"), "90m"),
+        (7199, "2h 0m"),
+        (172_799, "2d 0h"),
+        (190_000, "2d 4h"),
+    ],
+)
+def test_a_duration_is_rounded_for_people(seconds: Decimal | float, text: str) -> None:
+    assert quantity.about_text(seconds) == text
+
+
 def test_a_percentage_is_written_without_noise() -> None:
     assert quantity.percent_text(Decimal("0.999")) == "99.9%"

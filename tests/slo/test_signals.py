@@ -28,6 +28,14 @@ from slo import signals
         (signals.KV_CAPACITY, "firsttoken_kv_cache_capacity_tokens", "kv_cache_capacity"),
         (signals.PREFIX_HIT_RATIO, "firsttoken_prefix_cache_hit_ratio", "prefix_cache_hit_ratio"),
         (signals.TOKENS, "firsttoken_tokens_total", "tokens"),
+        (signals.GPU_UTILIZATION, "hw_gpu_utilization_ratio", "hw_gpu_utilization"),
+        (signals.GPU_MEMORY_USAGE, "hw_gpu_memory_usage_bytes", "hw_gpu_memory_usage"),
+        (signals.GPU_MEMORY_UTILIZATION, "hw_gpu_memory_utilization_ratio", "hw_gpu_memory_utilization"),
+        (signals.GPU_POWER, "hw_gpu_power_watts", "hw_gpu_power"),
+        (signals.GPU_ENERGY, "hw_gpu_energy_joules_total", "hw_gpu_energy"),
+        (signals.GPU_TEMPERATURE, "hw_gpu_temperature_celsius", "hw_gpu_temperature"),
+        (signals.GPU_THROTTLE, "hw_gpu_throttle_seconds_total", "hw_gpu_throttle"),
+        (signals.GPU_ERRORS, "hw_gpu_errors_total", "hw_gpu_errors"),
         (signals.CONFIG_RELOAD_OK, "firsttoken_config_last_reload_successful", "config_last_reload_successful"),
         (signals.BURN_RATE, "firsttoken_burn_rate", "burn_rate"),
         (signals.BUDGET_REMAINING, "firsttoken_error_budget_remaining_ratio", "error_budget_remaining"),
@@ -40,7 +48,7 @@ def test_the_names_are_those_of_the_design(metric: signals.Metric, prometheus: s
 
 
 def test_every_metric_is_named_once_and_legally() -> None:
-    metrics = (*signals.WIRE_METRICS, *signals.SIDECAR_METRICS, *signals.COLLECTOR_METRICS)
+    metrics = (*signals.WIRE_METRICS, *signals.GPU_METRICS, *signals.SIDECAR_METRICS, *signals.COLLECTOR_METRICS)
     assert len({m.name for m in metrics}) == len({m.prometheus for m in metrics}) == len(metrics)
     for metric in metrics:
         assert re.fullmatch(r"[a-z_][a-z0-9_]*", metric.prometheus)

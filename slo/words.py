@@ -1,0 +1,30 @@
+"""An objective in words: the one wording that `slo check`, alerts and dashboards share."""
+
+from slo.objective import Objective
+from slo.quantity import duration_text, percent_text, plain
+from slo.signals import SIGNALS
+
+
+def promise(objective: Objective) -> str:
+    """The objective as a sentence."""
+    signal, within = SIGNALS[objective.signal], limit(objective)
+    goal, window = percent_text(objective.goal), duration_text(objective.window)
+    if within is None:
+        return f"{goal} of requests answered, over {window}"
+    if signal.threshold == "duration":
+        return f"{goal} of requests with {signal.title} within {within}, over {window}"
+    return f"{goal} of the time with {signal.title} at or under {within}, over {window}"
+
+
+def breach(objective: Objective) -> str:
+    """What a bad event of the objective is."""
+    title, within = SIGNALS[objective.signal].title, limit(objective)
+    return f"{title}: no answer" if within is None else f"{title} over {within}"
+
+
+def limit(objective: Objective) -> str | None:
+    """The threshold in the unit of its signal, as `500ms`, `90%` or `10`; None for a signal without one."""
+    if objective.threshold is None:
+        return None
+    texts = {"duration": duration_text, "share": percent_text}
+    return texts.get(SIGNALS[objective.signal].threshold, plain)(objective.threshold)

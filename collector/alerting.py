@@ -70,8 +70,10 @@ def next_alerts(
 def _entered(one: Wanted, before: Alert | None, now_s: int) -> Alert:
     if before is None or before.state == "resolved":
         return Alert(one.key, one.state, now_s, _fired_s(one, None, now_s), one.labels, one.annotations)
-    since_s = before.since_s if before.state == one.state else now_s
-    return Alert(one.key, one.state, since_s, _fired_s(one, before.fired_s, now_s), one.labels, one.annotations)
+    # A clock that was set back leaves moments in the future, which no receiver takes as a start.
+    since_s = min(before.since_s, now_s) if before.state == one.state else now_s
+    fired_s = None if before.fired_s is None else min(before.fired_s, now_s)
+    return Alert(one.key, one.state, since_s, _fired_s(one, fired_s, now_s), one.labels, one.annotations)
 
 
 def _fired_s(one: Wanted, fired_s: int | None, now_s: int) -> int | None:

@@ -6,7 +6,6 @@ same lock.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from itertools import groupby
 from typing import TypeVar
 
 from sqlalchemy import Select, select, text
@@ -66,6 +65,12 @@ def write_evaluation(connection: Connection, evaluation: Evaluation) -> None:
     upsert.BUDGET.write(connection, map(rows.budget, evaluation.budgets))
 
 
+def forget_figures(connection: Connection, *, after_s: int) -> None:
+    """Take out the figures of later ticks than that, for a clock that was wrong."""
+    for table in (schema.percentile, schema.burn_rate, schema.budget):
+        connection.execute(table.delete().where(table.c.at_s > after_s))
+
+
 def write_alerts(connection: Connection, alerts: Sequence[Alert], transitions: Sequence[Alert]) -> None:
     """Keep the state of each alert and every transition."""
     upsert.ALERT.write(connection, sorted(map(rows.alert, alerts)))
@@ -76,30 +81,34 @@ def write_latencies(connection: Connection, latencies: Sequence[LatencyRow], *, 
     """Merge histograms into the rows of their series and step."""
     by_id = {rows.series_id(row.series): row.series for row in latencies}
     upsert.SERIES.write(connection, (rows.series(by_id[key]) for key in sorted(by_id)))
-    merged = []
-    ordered = sorted(latencies, key=lambda row: (row.start_s, rows.series_id(row.series)))
-    for start_s, same in groupby(ordered, key=lambda row: row.start_s):
-        for part in _parts(list(same)):
-            merged += _merged(connection, part, step_s=step_s, start_s=start_s)
+    ordered = sorted(latencies, key=_place)
+    merged = [row for part in _parts(ordered) for row in _merged(connection, part, step_s=step_s)]
     upsert.ROLLUP.write(connection, merged)
 
 
-def _merged(connection: Connection, part: list[LatencyRow], *, step_s: int, start_s: int) -> list[upsert.Row]:
-    """The rows of one step as they stand once `part` is merged into those that are stored."""
-    ids = [rows.series_id(row.series) for row in part]
-    stored = {row.series_id: row for row in connection.execute(_stored(ids, step_s=step_s, start_s=start_s))}
+def _place(row: LatencyRow) -> tuple[int, int]:
+    return row.start_s, rows.series_id(row.series)
+
+
+def _merged(connection: Connection, part: list[LatencyRow], *, step_s: int) -> list[upsert.Row]:
+    """The rows as they stand once `part` is merged into those that are stored."""
+    places = [_place(row) for row in part]
+    stored = {(row.start_s, row.series_id): row for row in connection.execute(_stored(places, step_s=step_s))}
     new = []
-    for series_id, row in zip(ids, part, strict=True):
-        if series_id in stored:
-            before = rows.rollup_histogram(stored[series_id], row.series.layout)
+    for place, row in zip(places, part, strict=True):
+        if place in stored:
+            before = rows.rollup_histogram(stored[place], row.series.layout)
             row = LatencyRow(row.series, row.start_s, merge(before, row.histogram))  # noqa: PLW2901  the same row, grown
         new.append(rows.rollup(row, step_s=step_s))
     return new
 
 
-def _stored(ids: list[int], *, step_s: int, start_s: int) -> Select[tuple[object, ...]]:
+def _stored(places: list[tuple[int, int]], *, step_s: int) -> Select[tuple[object, ...]]:
+    """The rows at the places, and more: each step of them with each series. SQLite finds these by its key, but reads
+    the whole table for pairs."""
+    starts, ids = sorted({start_s for start_s, _ in places}), sorted({series_id for _, series_id in places})
     table = schema.rollup
-    return select(table).where(table.c.step_s == step_s, table.c.start_s == start_s, table.c.series_id.in_(ids))
+    return select(table).where(table.c.step_s == step_s, table.c.start_s.in_(starts), table.c.series_id.in_(ids))
 
 
 def _parts(items: list[T]) -> Iterable[list[T]]:

@@ -5,10 +5,14 @@ group commit, see `store`). Write transactions start with BEGIN IMMEDIATE, so th
 when a reader's snapshot is old; readers say `reading()` and never hold one up.
 """
 
+import fcntl
 import importlib
 import importlib.util
+import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 from sqlalchemy import event, make_url, text
 from sqlalchemy.engine import URL, Connection
@@ -20,8 +24,9 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from collector import schema
 from collector.errors import UnusableDatabaseError
 
-BUSY_TIMEOUT_S = 10
+BUSY_TIMEOUT_S = 5
 CONNECT_TIMEOUT_S = 10
+COMMAND_TIMEOUT_S = 20
 JOURNAL_LIMIT_BYTES = 8 << 20
 POOL_SIZE = 5
 SCHEMA_LOCK = 4_318_001
@@ -81,6 +86,29 @@ async def open_database(url: URL) -> AsyncEngine:
     return engine
 
 
+@contextmanager
+def held_alone(url: URL) -> Iterator[None]:
+    """Hold an SQLite file against other collectors until the block ends: each would see only what was sent to itself,
+    and they would write their figures over each other's. Readers are not held up.
+
+    The file must be there. Raises `UnusableDatabaseError` when another collector holds it.
+    """
+    if url.get_backend_name() != "sqlite":
+        yield
+        return
+    file = os.open(str(url.database), os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UnusableDatabaseError(
+                f"database {shown(url)} is in use by another collector: stop that one or name another file"
+            ) from None
+        yield
+    finally:
+        os.close(file)
+
+
 def shown(url: URL) -> str:
     """The URL as people may see it: without its password."""
     if url.get_backend_name() == "sqlite":
@@ -118,12 +146,38 @@ def _engine(url: URL) -> AsyncEngine:
             pool_size=POOL_SIZE,
             pool_pre_ping=True,
             pool_timeout=CONNECT_TIMEOUT_S,
-            connect_args={"timeout": CONNECT_TIMEOUT_S, "server_settings": {"application_name": "firsttoken"}},
+            connect_args={
+                "timeout": CONNECT_TIMEOUT_S,
+                "command_timeout": COMMAND_TIMEOUT_S,
+                "server_settings": {"application_name": "firsttoken"},
+            },
         )
     engine = create_async_engine(url, pool_size=POOL_SIZE, connect_args={"timeout": BUSY_TIMEOUT_S})
     event.listen(engine.sync_engine, "connect", _configure_sqlite)
+    event.listen(engine.sync_engine, "begin", _in_place(str(url.database)))
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine
+
+
+def _in_place(path: str) -> Callable[[Connection], None]:
+    """A look, before each transaction, whether the file of the start still lies there: SQLite would go on writing into
+    one that was deleted or replaced, and what was acknowledged would be gone."""
+
+    def file() -> tuple[int, int]:
+        found = Path(path).stat()
+        return found.st_dev, found.st_ino
+
+    started_with = file()
+
+    def look(_connection: Connection) -> None:
+        try:
+            gone = file() != started_with
+        except FileNotFoundError:
+            gone = True
+        if gone:
+            raise OSError(f"the file {path} was deleted or replaced: put it back, or restart the collector")
+
+    return look
 
 
 def _configure_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:

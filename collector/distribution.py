@@ -4,17 +4,14 @@ Exponential ones arrive at any scale and leave at `histogram.SCALE` or coarser; 
 sender says of its minimum and maximum is kept of deltas only: of a cumulative point they speak of its whole life.
 """
 
-import math
-
 import numpy as np
 from opentelemetry.proto.metrics.v1.metrics_pb2 import ExponentialHistogramDataPoint, HistogramDataPoint
 
 from collector.histogram import MAX_SCALE, MIN_SCALE, SCALE, Counts, Facts, Histogram, Layout, at_scale, histogram
-from collector.measurement import RejectedError
+from collector.measurement import MAX_COUNT, MAX_VALUE, RejectedError
 from collector.quantile import buckets, estimated_sum
 
 MAX_BUCKETS = 4096
-MAX_COUNT = 1 << 48
 MAX_ZERO_S = 0.001
 """A wider zero bucket hides what a latency objective asks for; a narrower one counts as zero."""
 MAX_LOG2_S = 1000
@@ -74,7 +71,7 @@ def _facts(point: HistogramPoint, one: Histogram, *, cumulative: bool) -> Facts:
     said = [None if cumulative else point.min if point.HasField("min") else None]
     said.append(None if cumulative else point.max if point.HasField("max") else None)
     numbers = [total, *(value for value in said if value is not None)]
-    if not all(math.isfinite(value) and value >= 0 for value in numbers):
-        raise RejectedError("sum, min and max must be finite numbers of 0 or more")
+    if not all(0 <= value <= MAX_VALUE for value in numbers):
+        raise RejectedError(f"sum, min and max must be finite numbers from 0 to {MAX_VALUE:g}")
     least, greatest = said
     return Facts(total, least, greatest)

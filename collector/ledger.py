@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from collector import recall
 from collector.deltas import Deltas, StreamRow, concat
 from collector.measurement import Batch
-from collector.rollup import Intake, cap_series, fold, identities
+from collector.rollup import NS, Intake, cap_series, fold, identities
 from collector.windows import Plan, Windows
 
 
@@ -48,6 +48,10 @@ class Ledger:
         self.windows.add(deltas)
         self.streams.update({row.stream: row for row in deltas.streams})
         self.seen |= identities(deltas)
+
+    def forget_streams(self, *, before_s: int) -> None:
+        """Drop cumulative streams that have not moved since: their senders are gone."""
+        self.streams = {key: row for key, row in self.streams.items() if row.end_ns >= before_s * NS}
 
 
 def recalled(connection: Connection, plan: Plan, *, now_s: int) -> Ledger:

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 
 from collector.histogram import Histogram
 
+MAX_COUNT = 1 << 40
+"""The most events or values that one point may hold: sums of many points stay far inside 64 bits."""
+MAX_VALUE = 1e18
+"""The largest gauge, counter, latency or sum taken, either way: sums of many stay finite."""
+
 
 class RejectedError(ValueError):
     """A point or span that is its sender's fault; the message is the reason that the sender is told."""

@@ -23,6 +23,7 @@ from collector.notice import Notice, rfc3339
 RESEND_S = 60
 FIRES_FOR_S = 4 * RESEND_S
 TIMEOUT_S = 5.0
+ANSWER_S = 15.0
 RETRY_FIRST_S = 1.0
 RETRY_LAST_S = 15.0
 ENDED_LONG_AGO_S = 900
@@ -35,7 +36,7 @@ Remember = Callable[[str, str, webhook.Status], Awaitable[None]]
 
 
 class Receiver(Protocol):
-    """Someone who is told; `deliver` raises `httpx.HTTPError` when not everything due was taken."""
+    """Someone who is told; `deliver` raises `httpx.HTTPError` or TimeoutError when not everything due was taken."""
 
     @property
     def name(self) -> str: ...
@@ -61,8 +62,7 @@ class Alertmanager:
     async def deliver(self, notices: Sequence[Notice], now_s: float, /) -> int:
         due = [notice for notice in notices if self._is_due(notice, now_s)]
         if due:
-            answer = await self._client.post(self._url, json=[_posted(notice, now_s) for notice in due])
-            answer.raise_for_status()
+            await _post(self._client, self._url, [_posted(notice, now_s) for notice in due])
         for notice in due:
             self._told[notice.fingerprint] = _Told(now_s, notice.ends_at_s)
         present = {notice.fingerprint for notice in notices}
@@ -102,8 +102,7 @@ class Webhook:
         for group in webhook.groups(notices):
             if webhook.due(group, self._told.get(group.key)):
                 body = webhook.payload(group, receiver=f"firsttoken-{group.notify}", external_url=self._external_url)
-                answer = await self._client.post(self._url, json=body)
-                answer.raise_for_status()
+                await _post(self._client, self._url, body)
                 self._told[group.key] = group.status
                 await self._remember(self.name, group.key, group.status)
                 sent += 1
@@ -175,6 +174,13 @@ class Notifier:
 def http_client() -> httpx.AsyncClient:
     """The client receivers are told with: short timeouts, no proxy or netrc of the environment, no redirects."""
     return httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False, headers={"user-agent": "firsttoken"})
+
+
+async def _post(client: httpx.AsyncClient, url: str, body: object) -> None:
+    """POST, and look at the status alone: a receiver that drips or floods its answer costs no more than `ANSWER_S` and
+    no memory. Raises `httpx.HTTPError` or TimeoutError."""
+    async with asyncio.timeout(ANSWER_S), client.stream("POST", url, json=body) as answer:
+        answer.raise_for_status()
 
 
 def _posted(notice: Notice, now_s: float) -> dict[str, object]:

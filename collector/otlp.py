@@ -6,7 +6,6 @@ negative latency passes. A resource with `firsttoken.source` is one of ours: its
 its metrics count the same requests; a foreign span with `gen_ai.latency.*` gives those latencies.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
@@ -19,7 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from collector import wire
 from collector.errors import PayloadError
-from collector.measurement import Batch, RejectedError, Resource, SpanLatency
+from collector.measurement import MAX_VALUE, Batch, RejectedError, Resource, SpanLatency
 from collector.points import Points
 from slo import signals
 
@@ -105,6 +104,6 @@ def _latencies(resource: Resource, span: Span) -> Iterator[SpanLatency]:
     for pair in span.attributes:
         if pair.key in SPAN_LATENCIES:
             value = wire.value_number(pair.value)
-            if not (math.isfinite(value) and value >= 0):
+            if not 0 <= value <= MAX_VALUE:
                 raise RejectedError(f"{pair.key} is not a number of 0 s or more")
             yield SpanLatency(resource, model, SPAN_LATENCIES[pair.key], span.end_time_unix_nano, value)

@@ -21,6 +21,8 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource as WireResourc
 from collector import wire
 from collector.distribution import HistogramPoint, read_histogram
 from collector.measurement import (
+    MAX_COUNT,
+    MAX_VALUE,
     Batch,
     CounterPoint,
     EventPoint,
@@ -48,8 +50,9 @@ from slo.signals import (
     Metric,
 )
 
-MAX_COUNT = 1 << 48
 SECONDS = ("s", "")
+MAX_UNIT = 16
+"""As much of a wrong unit as the sender is told."""
 LATENCY_NAMES = frozenset(metric.sql for metric in LATENCY_METRICS)
 SHAPES = {"histogram": ("histogram", "exponential_histogram"), "counter": ("sum",), "gauge": ("gauge", "sum")}
 """The shapes on the wire that a kind of metric may take."""
@@ -135,10 +138,13 @@ class Points:
     def _number(self, of: _Of, point: NumberDataPoint, found: wire.Attributes) -> None:
         value = _value(point)
         if of.metric.kind == "gauge":
+            if abs(value) > MAX_VALUE:
+                raise RejectedError(f"a value must be within {MAX_VALUE:g} of 0")
             self._gauges.append(_gauge(of, point, found, value))
             return
-        if not 0 <= value <= MAX_COUNT:
-            raise RejectedError(f"a count must be from 0 to {MAX_COUNT}")
+        largest = MAX_COUNT if of.metric is SLO_EVENTS else MAX_VALUE
+        if not 0 <= value <= largest:
+            raise RejectedError(f"a count must be from 0 to {largest:.0f}")
         if of.metric is SLO_EVENTS:
             self._events.append(_event(of, point, found, value))
         else:
@@ -150,7 +156,7 @@ def _fault(ours: Metric, metric: WireMetric, shape: str) -> str | None:
     if shape not in SHAPES[ours.kind]:
         return f"{ours.name}: it is a {ours.kind}, and came as a {shape.replace('_', ' ')}"
     if ours.kind == "histogram" and metric.unit not in SECONDS:
-        return f"{ours.name}: the unit is {metric.unit}: send seconds"
+        return f"{ours.name}: the unit is {metric.unit[:MAX_UNIT]!r}: send seconds"
     if shape == "gauge":
         return None
     known = AGGREGATION_TEMPORALITY_CUMULATIVE, AGGREGATION_TEMPORALITY_DELTA
@@ -197,7 +203,9 @@ def _gauge(of: _Of, point: NumberDataPoint, found: wire.Attributes, value: float
 
 
 def _interval(of: _Of, point: AnyPoint, found: wire.Attributes) -> Interval:
-    return Interval(point.start_time_unix_nano, point.time_unix_nano, of.stream(found))
+    # A start beyond the end, up to 2^64, is a clock that was set: nothing is known of the time before the end.
+    start_ns = min(point.start_time_unix_nano, point.time_unix_nano)
+    return Interval(start_ns, point.time_unix_nano, of.stream(found))
 
 
 def _value(point: NumberDataPoint) -> float:

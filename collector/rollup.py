@@ -45,11 +45,14 @@ KNOWN_S = 300
 
 MAX_STREAMS = 100_000
 MAX_LAYOUTS = 64
+MAX_SERVICES = 512
+"""Services heard of: each has a memory of which minutes are known."""
 
 TOO_OLD = "older than the longest window"
 TOO_NEW = f"more than {FUTURE_S // 60} minutes in the future: set the sender's clock"
 REPEATED = "cumulative point already counted"
 TOO_MANY_STREAMS = f"more than {MAX_STREAMS} cumulative streams: send deltas"
+TOO_MANY_SERVICES = f"more than {MAX_SERVICES} services"
 TOO_MANY_LAYOUTS = f"more than {MAX_LAYOUTS} different bucket layouts: use the same bounds"
 BASELINE = "first point of a cumulative stream older than this store"
 
@@ -86,22 +89,25 @@ def fold(batch: Batch, *, intake: Intake, streams: Mapping[str, StreamRow]) -> D
 
 
 def identities(rows: Deltas) -> frozenset[tuple[str, ...]]:
-    """What counts against the limit of series: each latency, objective and gauge of a model, whatever its instance;
-    and each layout of buckets."""
+    """What counts against the limit of series: each latency, objective, gauge and counter of a model, whatever its
+    instance; and each service and layout of buckets."""
     latencies = (_latency_identity(row.series.latency) for row in rows.latencies)
-    others = *map(_slo_identity, rows.slo), *map(_gauge_identity, rows.gauges)
-    return frozenset((*latencies, *others, *(_layout_identity(row) for row in rows.latencies)))
+    others = *map(_slo_identity, rows.slo), *map(_gauge_identity, rows.gauges), *map(_counter_identity, rows.counters)
+    services = (_service_identity(row) for row in rows.known)
+    return frozenset((*latencies, *others, *services, *(_layout_identity(row) for row in rows.latencies)))
 
 
 def cap_series(rows: Deltas, *, seen: Set[tuple[str, ...]], max_series: int) -> Deltas:
     """The same rows, those of new series beyond the limit under model `other`: their counts stay in the totals.
-    Histograms of new layouts beyond `MAX_LAYOUTS` are rejected, since no sum could hold them.
+    Histograms of new layouts beyond `MAX_LAYOUTS` are rejected, since no sum could hold them, and so is what comes from
+    new services beyond `MAX_SERVICES`.
 
     `seen` are the `identities` admitted so far; the caller adds those of the answer to it.
     """
-    rows = _cap_layouts(rows, seen)
-    fresh = sorted(identity for identity in identities(rows) - seen if not _is_layout(identity))
-    beyond = frozenset(fresh[max(max_series - len(seen), 0) :])
+    rows = _cap_layouts(_cap_services(rows, seen), seen)
+    fresh = sorted(identity for identity in identities(rows) - seen if _is_series(identity))
+    room = max_series - sum(1 for identity in seen if _is_series(identity)) if fresh else 0
+    beyond = frozenset(fresh[max(room, 0) :])
     if not beyond:
         return rows
     return replace(
@@ -112,6 +118,10 @@ def cap_series(rows: Deltas, *, seen: Set[tuple[str, ...]], max_series: int) -> 
         ),
         gauges=deltas.folded_gauges(
             replace(row, model=OTHER_MODEL) if _gauge_identity(row) in beyond else row for row in rows.gauges
+        ),
+        counters=deltas.folded_counters(
+            replace(row, model=OTHER_MODEL, attributes=()) if _counter_identity(row) in beyond else row
+            for row in rows.counters
         ),
     )
 
@@ -129,13 +139,52 @@ def _cap_layouts(rows: Deltas, seen: Set[tuple[str, ...]]) -> Deltas:
     return replace(rows, latencies=kept, rejected=deltas.tallied((*rows.rejected, refused)))
 
 
+def _cap_services(rows: Deltas, seen: Set[tuple[str, ...]]) -> Deltas:
+    fresh = sorted({_service_identity(row) for row in rows.known} - seen)
+    room = MAX_SERVICES - sum(1 for identity in seen if _is_service(identity)) if fresh else 0
+    beyond = {(environment, service) for _, environment, service in fresh[max(room, 0) :]}
+    if not beyond:
+        return rows
+
+    def kept(row: SloRow | GaugeRow | CounterRow | KnownRow | InstanceRow | LatencyKey) -> bool:
+        return (row.environment, row.service) not in beyond
+
+    latencies = tuple(row for row in rows.latencies if kept(row.series.latency))
+    slo, gauges = tuple(filter(kept, rows.slo)), tuple(filter(kept, rows.gauges))
+    counters, instances = tuple(filter(kept, rows.counters)), tuple(filter(kept, rows.instances))
+    lost = len(rows.latencies) - len(latencies) + len(rows.slo) - len(slo)
+    lost += len(rows.gauges) - len(gauges) + len(rows.counters) - len(counters)
+    return replace(
+        rows,
+        latencies=latencies,
+        slo=slo,
+        gauges=gauges,
+        counters=counters,
+        known=tuple(filter(kept, rows.known)),
+        instances=instances,
+        rejected=deltas.tallied((*rows.rejected, Tally(TOO_MANY_SERVICES, lost))),
+    )
+
+
 def _layout_identity(row: LatencyRow) -> tuple[str, ...]:
     return "layout", row.series.layout.text
 
 
+def _service_identity(row: KnownRow) -> tuple[str, str, str]:
+    return "service", row.environment, row.service
+
+
 def _is_layout(identity: tuple[str, ...]) -> bool:
-    """Two words are a layout; every other identity has five or more, whatever its names."""
+    """Two words are a layout, three a service; every other identity has five or more, whatever its names."""
     return len(identity) == 2
+
+
+def _is_service(identity: tuple[str, ...]) -> bool:
+    return len(identity) == 3
+
+
+def _is_series(identity: tuple[str, ...]) -> bool:
+    return len(identity) > 3
 
 
 def _other_latency(row: LatencyRow, beyond: frozenset[tuple[str, ...]]) -> LatencyRow:
@@ -151,6 +200,10 @@ def _latency_identity(key: LatencyKey) -> tuple[str, ...]:
 
 def _slo_identity(row: SloRow) -> tuple[str, ...]:
     return row.environment, row.service, row.model, row.objective, row.objective_hash
+
+
+def _counter_identity(row: CounterRow) -> tuple[str, ...]:
+    return row.environment, row.service, row.model, row.name, repr(row.attributes), "counter"
 
 
 def _gauge_identity(row: GaugeRow) -> tuple[str, ...]:
@@ -213,12 +266,13 @@ class _Folding:
                 yield GaugeRow(*who, self._step(point.at_ns), value, value, value, 1, value, point.at_ns)
 
     def known(self) -> Iterator[KnownRow]:
-        tick_s = self._intake.tick_s
+        known: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         for (resource, _), intervals in self._spoke.items():
+            steps = known[resource.environment, resource.service]
             for start_ns, end_ns in intervals:
                 first = min(start_ns, end_ns - 1) if end_ns - start_ns <= KNOWN_S * NS else end_ns - 1
-                for start_s in range(self._step(first), self._step(end_ns - 1) + 1, tick_s):
-                    yield KnownRow(resource.environment, resource.service, start_s)
+                steps.update(range(self._step(first), self._step(end_ns - 1) + 1, self._intake.tick_s))
+        return (KnownRow(*service, start_s) for service, steps in known.items() for start_s in steps)
 
     def instances(self) -> Iterator[InstanceRow]:
         for (resource, periodic), intervals in self._spoke.items():

@@ -18,10 +18,12 @@ from typing import Any
 import httpx
 import uvicorn
 from sqlalchemy.engine import Connection
+from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.types import ASGIApp
 
 from collector import notify, recall, upkeep, upsert, webhook
-from collector.database import open_database
+from collector.connection import Connection as HttpConnection
+from collector.database import held_alone, open_database
 from collector.errors import ListenError
 from collector.gate import TokenGate
 from collector.notify import Alertmanager, Notifier, Receiver, Webhook
@@ -100,12 +102,19 @@ class _Collector:
         with listening(settings.host, settings.port) as bound:
             url = _url(bound)
             engine = await open_database(settings.database)
-            store = await opened(engine, self._plan(), max_series=settings.max_series, clock=time.time)
             try:
-                async with notify.http_client() as client:
-                    await self._serve(bound, url, store, client)
+                with held_alone(settings.database):
+                    await self._work(bound, url, engine)
             finally:
-                await store.close()
+                await engine.dispose()
+
+    async def _work(self, bound: socket.socket, url: str, engine: AsyncEngine) -> None:
+        store = await opened(engine, self._plan(), max_series=self._settings.max_series, clock=time.time)
+        try:
+            async with notify.http_client() as client:
+                await self._serve(bound, url, store, client)
+        finally:
+            await store.close()
 
     def _plan(self) -> Plan:
         return plan(self._specs, tick_s=self._settings.tick_s)
@@ -141,6 +150,7 @@ class _Collector:
             app = TokenGate(app, self._settings.token)
         config = uvicorn.Config(
             app,
+            http=HttpConnection,
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -41,6 +41,7 @@ class Desk:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     viewers: int = 0
     refused: Counter[int] = field(default_factory=Counter)
+    room: intake.Room = field(default_factory=intake.Room)
     _recent: history.Recent = field(init=False)
     _past: history.History | None = None
 
@@ -111,11 +112,11 @@ def application(desk: Desk) -> FastAPI:
 def _add_intake(app: FastAPI, desk: Desk) -> None:
     @app.post("/v1/traces", summary="OTLP traces")
     async def traces(request: Request) -> Response:
-        return await intake.taken("traces", request, desk.store, desk.refused)
+        return await intake.taken("traces", request, desk.store, refused=desk.refused, room=desk.room)
 
     @app.post("/v1/metrics", summary="OTLP metrics")
     async def metrics(request: Request) -> Response:
-        return await intake.taken("metrics", request, desk.store, desk.refused)
+        return await intake.taken("metrics", request, desk.store, refused=desk.refused, room=desk.room)
 
 
 def _add_reads(app: FastAPI, desk: Desk) -> None:

@@ -34,6 +34,9 @@ MAX_GROUP = 128
 MAX_REASONS = 100
 ATTEMPTS = 3
 RETRY_PAUSE_S = 0.05
+PATIENCE_S = 8.0
+"""How long a body waits to be committed: senders themselves give up after ten seconds."""
+CLOSE_S = 5.0
 _OUR_FAULT = (IntegrityError, DataError, ProgrammingError)
 
 log = logging.getLogger(__name__)
@@ -69,7 +72,7 @@ class Tallies:
             self.dropped[reason] = self.dropped.get(reason, 0) + tally.count
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Body:
     digest: bytes
     batch: Batch
@@ -99,11 +102,20 @@ class Store:
         self._writer = asyncio.create_task(self._write_on(), name="store")
 
     async def count(self, digest: bytes, batch: Batch) -> Counted:
-        """Count the body once, and return when that is committed. Raises `UnavailableError`."""
+        """Count the body once, and return when that is committed. Raises `UnavailableError`, also of a body that is in
+        the middle of a commit that lasts: sent again, it counts once all the same."""
         if len(self._waiting) >= MAX_WAITING:
             raise UnavailableError("more bodies wait than can be committed: send again later")
         done: asyncio.Future[Counted] = asyncio.get_running_loop().create_future()
-        self._enqueue(_Body(digest, batch, done))
+        body = _Body(digest, batch, done)
+        self._enqueue(body)
+        await asyncio.wait((done,), timeout=PATIENCE_S)
+        if not done.done():
+            if body in self._waiting:
+                self._waiting.remove(body)
+            done.cancel()
+            self.failing = f"it did not commit within {PATIENCE_S:.0f} s"
+            raise UnavailableError(f"the database cannot commit: {self.failing}")
         return await done
 
     async def write(self, work: Callable[[Connection], T]) -> T:
@@ -126,11 +138,20 @@ class Store:
         self.ledger = await self.write(lambda connection: self._recalled(connection, plan))
 
     async def close(self) -> None:
-        """Commit what waits, then let the database go."""
+        """Commit what waits, then let the database go. One that cannot commit within `CLOSE_S` holds nobody up: what
+        is given up was acknowledged to nobody."""
         self._closing = True
         self._news.set()
-        await self._writer
-        await self._engine.dispose()
+        await asyncio.wait((self._writer,), timeout=CLOSE_S)
+        if not self._writer.done():
+            log.error("the database does not commit: %d pieces of work were given up", len(self._waiting) + 1)
+            self._writer.cancel()
+            await asyncio.wait((self._writer,), timeout=CLOSE_S)
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self._engine.dispose()
+        except TimeoutError:
+            log.error("the database does not let go")
 
     def _enqueue(self, item: _Body | _Act) -> None:
         if self._closing:
@@ -216,7 +237,7 @@ class Store:
                 raise
             except FAULTS as error:
                 self.tallies.failures += 1
-                fault = error
+                fault, self.failing = error, reason(error)
                 await asyncio.sleep(RETRY_PAUSE_S * (attempt + 1))
             else:
                 self.tallies.commits += 1
@@ -224,9 +245,8 @@ class Store:
                 self.failing = None
                 return answer
         assert fault is not None
-        self.failing = reason(fault)
-        log.error("the database cannot commit: %s", self.failing)
-        raise UnavailableError(f"the database cannot commit: {self.failing}") from fault
+        log.error("the database cannot commit: %s", reason(fault))
+        raise UnavailableError(f"the database cannot commit: {reason(fault)}") from fault
 
     async def _attempt(self, work: Callable[[Connection], T]) -> T:
         async with self._engine.connect() as connection, connection.begin() as transaction:

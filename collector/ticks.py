@@ -20,6 +20,9 @@ from collector.store import Store
 
 KEPT_ENDED_S = 86400
 MAX_UNSAVED = 1_000
+SETTLE_S = 5.0
+STEP_BACK_S = 60
+"""A clock set back by more than this is believed, and everything is read anew; by less, it catches up."""
 
 log = logging.getLogger(__name__)
 
@@ -109,11 +112,14 @@ class Ticks:
         await self.wake()
 
     async def _tick(self) -> None:
-        windows = self.store.ledger.windows
-        at_s = int(self.clock()) // windows.plan.tick_s * windows.plan.tick_s
+        tick_s = self.store.ledger.plan.tick_s
+        at_s = int(self.clock()) // tick_s * tick_s
+        if self.latest is not None and self.latest.at_s - at_s > STEP_BACK_S:
+            await self._start_over(at_s)
         if self.latest is not None:
-            # A clock stepped back must not make the figures of a later tick disappear.
+            # A clock stepped back a little must not make the figures of a later tick disappear.
             at_s = max(at_s, self.latest.at_s)
+        windows = self.store.ledger.windows
         windows.advance(at_s)
         evaluation = evaluate(windows, alerts=self._active, now_s=at_s)
         self._follow(evaluation)
@@ -122,6 +128,14 @@ class Ticks:
         for listener in self.listeners:
             listener(evaluation)
         await self._keep(evaluation)
+
+    async def _start_over(self, at_s: int) -> None:
+        """Go back to `at_s`: windows only move on, so they are made anew from what is stored, and the figures of the
+        time that has not come yet are taken out."""
+        log.warning("the clock was set back: everything is read anew as of now")
+        await self.store.write(lambda connection: commit.forget_figures(connection, after_s=at_s))
+        await self.store.recall(self.store.ledger.plan)
+        self.latest = None
 
     def _follow(self, evaluation: Evaluation) -> None:
         self._active = {alert.key: alert for alert in evaluation.alerts if alert.state != "resolved"}
@@ -169,4 +183,4 @@ class Ticks:
     async def settled(self) -> None:
         """Wait until what the last tick found is kept, or is known not to be."""
         if self._keeping is not None:
-            await asyncio.wait((self._keeping,))
+            await asyncio.wait((self._keeping,), timeout=SETTLE_S)

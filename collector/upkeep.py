@@ -24,6 +24,7 @@ async def sweep(store: Store, limits: Limits, *, now_s: int, whole: bool) -> int
             done += 1
         except Exception as error:  # noqa: BLE001  a sweep is never worth the collector
             log.warning("a piece of upkeep failed: %s", error)
+    store.ledger.forget_streams(before_s=now_s - limits.streams_s)
     return done
 
 

@@ -63,8 +63,10 @@ def resource(found: Attributes) -> Resource:
 
 
 def model(found: Attributes) -> str:
-    """The model that a point or span names; '' when it names none."""
-    return found.get(signals.REQUEST_MODEL) or found.get(signals.RESPONSE_MODEL) or ""
+    """The model that a point or span names; '' when it names none. A model that is called like all of them together
+    goes to `other`, or it would be counted in the total twice."""
+    named = found.get(signals.REQUEST_MODEL) or found.get(signals.RESPONSE_MODEL) or ""
+    return signals.OTHER_MODEL if named == signals.ALL_MODELS else named
 
 
 def stream_id(of: WireResource, *names: str, point: Attributes) -> str:

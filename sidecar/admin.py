@@ -1,20 +1,20 @@
 """The admin address: `/metrics`, `/healthz`, `/readyz`, over as little HTTP as that needs.
 
-GET and HEAD only; one answer after another on a kept connection. With a token every page but the two probes asks for
+GET and HEAD only; one answer after another on a kept connection, which ends with the first request that has a body or
+is not plain HTTP/1.x. The reader is our own few lines: these pages also live inside other people's servers (see
+`middleware`), where the proxy's parser need not be installed. With a token every page but the two probes asks for
 it (`Authorization: Bearer ...`): the probes say no more than yes or no.
 """
 
 import asyncio
 import hmac
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
 from sidecar import limits
-from sidecar.http_head import RequestHead, find
-from sidecar.http_read import Event, Refusal, RequestReader
-
-_MAX_BODY = 64 << 10
+from sidecar.http_head import RequestHead, find, find_all, tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Answer:
 
 Pages = dict[bytes, Callable[[], Answer]]
 PROBES = (b"/healthz", b"/readyz")
-_REASONS = {200: "OK", 401: "Unauthorized", 404: "Not Found", 405: "Method Not Allowed", 500: "Internal Server Error"}
+_REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 405: "Method Not Allowed"}
 
 
 class AdminDoor:
@@ -67,7 +67,7 @@ class AdminConnection(asyncio.Protocol):
     def __init__(self, door: AdminDoor) -> None:
         self._door = door
         self._transport: asyncio.Transport | None = None
-        self._reader = RequestReader(max_head=limits.MAX_HEAD_BYTES, max_body=_MAX_BODY)
+        self._unread = b""
         self._idle: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -81,10 +81,16 @@ class AdminConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._rest()
-        for event in self._reader.feed(data):
-            if self._transport is None or self._transport.is_closing():
+        self._unread += data
+        while self._transport is not None and not self._transport.is_closing():
+            raw, end, rest = self._unread.partition(b"\r\n\r\n")
+            if max(len(raw), 0 if end else len(self._unread)) > limits.MAX_HEAD_BYTES:
+                self._send(Answer(431, b"the request head is too long\n"), body=True, keep=False)
                 return
-            self._take(event)
+            if not end:
+                return
+            self._unread = rest
+            self._take(_head(raw))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  the loop's own signature
         self._door.open.discard(self)
@@ -102,12 +108,12 @@ class AdminConnection(asyncio.Protocol):
             self._idle.cancel()
         self._idle = asyncio.get_running_loop().call_later(limits.ADMIN_IDLE_S, self.close)
 
-    def _take(self, event: Event) -> None:
-        if isinstance(event, Refusal):
-            self._send(Answer(event.status, event.message.encode() + b"\n"), body=True, keep=False)
-        elif isinstance(event, RequestHead):
-            keep = event.keep_alive and not event.has_body and event.upgrade is None and event.minor == 1
-            self._send(self._door.answer(event), body=event.method != b"HEAD", keep=keep)
+    def _take(self, head: RequestHead | None) -> None:
+        if head is None:
+            self._send(Answer(400, b"not a valid HTTP/1.1 request\n"), body=True, keep=False)
+        else:
+            keep = head.keep_alive and not head.has_body
+            self._send(self._door.answer(head), body=head.method != b"HEAD", keep=keep)
 
     def _send(self, answer: Answer, *, body: bool, keep: bool) -> None:
         assert self._transport is not None
@@ -119,3 +125,25 @@ class AdminConnection(asyncio.Protocol):
         self._transport.write(head.encode() + (answer.body if body else b""))
         if not keep:
             self._transport.close()
+
+
+_REQUEST_LINE = re.compile(rb"([A-Z]+) (/[!-~]*) HTTP/1\.([01])")
+
+
+def _head(raw: bytes) -> RequestHead | None:
+    """The head of a request, without its empty line; None for what is none."""
+    line, *fields = raw.split(b"\r\n")
+    match = _REQUEST_LINE.fullmatch(line)
+    pairs = [(name, value.strip()) for name, colon, value in (field.partition(b":") for field in fields) if colon]
+    if match is None or len(pairs) != len(fields):
+        return None
+    headers = tuple(pairs)
+    return RequestHead(
+        method=match[1],
+        target=match[2],
+        minor=int(match[3]),
+        headers=headers,
+        keep_alive=match[3] == b"1" and b"close" not in tokens(b",".join(find_all(headers, b"connection"))),
+        chunked=find(headers, b"transfer-encoding") is not None,
+        length=0 if find(headers, b"content-length") in (None, b"0") else 1,
+    )

@@ -42,6 +42,11 @@ class Body:
                 self.feed = self._feed_packed
 
     @property
+    def at_boundary(self) -> bool:
+        """Whether the next byte begins an event, and is what the reader will see."""
+        return self._unpacker is None and self._reader.at_boundary
+
+    @property
     def unread(self) -> int:
         """Events over the size limit, and one for a body that could not be read at all."""
         return self._unreadable + self._reader.skipped
@@ -71,6 +76,7 @@ class BlindReader:
     """Sees nothing, and counts that there was something."""
 
     __slots__ = ("skipped",)
+    at_boundary = False
 
     def __init__(self) -> None:
         self.skipped = 0

@@ -6,30 +6,27 @@ where and what would be right. The rooms behind are imported only once the line 
 """
 
 import argparse
-import importlib.metadata
 import json
 import logging
 import os
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from sidecar import limits
+from sidecar.settings import UsageError, version
+from sidecar.settings import address as _address
+from sidecar.settings import load as _load
+from sidecar.settings import number as _number
+from sidecar.settings import service as _service
+from sidecar.settings import spec_paths as _spec_paths
+from sidecar.settings import token as _token
 
 if TYPE_CHECKING:
-    from sidecar.service import Address, Options
-    from slo.objective import Spec
+    from sidecar.service import Options
 
 PROGRAM = "firsttoken sidecar"
-DEFAULT_SLO = Path("slo.yaml")
-DEFAULT_SERVICE = "unknown_service"
-LOOPBACK = ("localhost", "::1")
-
-
-class UsageError(Exception):
-    """Bad input; the message is one line for the user."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -53,10 +50,13 @@ def serve(options: "Options") -> int:
 
     import uvloop
 
-    from sidecar.service import ListenError, Sidecar
+    from sidecar.life import ListenError
+    from sidecar.scrape_only import ScrapeOnly
+    from sidecar.service import Sidecar
 
     async def life() -> None:
-        await Sidecar(options, asyncio.get_running_loop()).run()
+        attach = Sidecar if options.upstream is not None else ScrapeOnly
+        await attach(options, asyncio.get_running_loop()).run()
 
     try:
         uvloop.run(life())
@@ -75,7 +75,7 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         shown = f" (default {default})" if default else ""
         flags.add_argument(f"--{name}", default=environ.get(variable, default), metavar=metavar, help=meaning + shown)
 
-    flag("upstream", None, "the server to stand before", "URL")
+    flag("upstream", None, "the server to stand before; without one only --scrape is read", "URL")
     flag("listen", "127.0.0.1:8001", "address of the proxy", "HOST:PORT")
     flag("admin", "127.0.0.1:9464", "address of /metrics, /healthz and /readyz", "HOST:PORT")
     flags.add_argument("--slo", action="append", metavar="FILE", help="slo.yaml, or a folder of them; may be repeated")
@@ -84,6 +84,8 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     flag("scrape", None, "metrics page of the engine (default the upstream's own, if known); off reads none", "URL")
     flag("scrape-interval", f"{limits.SCRAPE_INTERVAL_S:g}", "seconds between two reads of that page", "SECONDS")
     flag("otlp-endpoint", None, "base URL for OTLP; else OTEL_EXPORTER_OTLP_ENDPOINT, else nothing is sent", "URL")
+    flag("gpu", "auto", "read GPUs through NVML where there are any, those of CUDA_VISIBLE_DEVICES if set", "auto|off")
+    flag("inject-usage", "auto", "ask the server for token counts and hide them from who did not ask", "auto|on|off")
     flag("sample", "1.0", "share of spans exported; requests that broke an objective always are", "RATIO")
     flag("host-header", "keep", "keep the client's Host, or send the upstream's", "keep|upstream")
     flag("class-header", "x-firsttoken-class", "header that names a request's class, read from loopback only", "NAME")
@@ -99,19 +101,15 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     return flags
 
 
-def version() -> str:
-    """The version of the installed distribution."""
-    try:
-        return importlib.metadata.version("firsttoken")
-    except importlib.metadata.PackageNotFoundError:
-        return "0"
-
-
 def read(argv: list[str], environ: Mapping[str, str]) -> "Options":
     """The options that flags, environment and files give. Raises UsageError."""
     given = parser(environ).parse_args(argv)
-    if given.upstream is None:
-        raise UsageError("--upstream URL is missing: the server to stand before, as http://127.0.0.1:8000")
+    scraped = given.scrape not in (None, "off")
+    if given.upstream is None and not scraped:
+        raise UsageError(
+            "--upstream URL is missing: the server to stand before, as http://127.0.0.1:8000; "
+            "or give --scrape URL alone, to read an engine's metrics page and pass no request"
+        )
     _set_up_log(given.log_level, given.log_format)
     paths = _spec_paths(given.slo, environ)
 
@@ -120,18 +118,25 @@ def read(argv: list[str], environ: Mapping[str, str]) -> "Options":
     from sidecar.proxy import Manners
     from sidecar.service import Options, Scrape
     from sidecar.upstream import parse_target
+    from sidecar.usage_policy import MODES
 
     try:
-        upstream = parse_target(given.upstream)
+        upstream = None if given.upstream is None else parse_target(given.upstream)
         export = otlp_settings.read(environ, endpoint=given.otlp_endpoint)
-        if given.scrape not in (None, "off"):
+        if scraped:
             split_url(given.scrape)
     except ValueError as error:
         raise UsageError(str(error)) from None
     if given.engine != "auto" and given.engine not in scrape.ENGINES:
         raise UsageError(f"--engine {given.engine} is unknown: use auto or one of {', '.join(sorted(scrape.ENGINES))}")
+    if upstream is None and given.engine != "auto" and scrape.ENGINES[given.engine].metrics_path is None:
+        raise UsageError(f"--engine {given.engine} has no metrics page to scrape: stand before it with --upstream URL")
     if given.host_header not in ("keep", "upstream"):
         raise UsageError(f"--host-header {given.host_header} is unknown: use keep or upstream")
+    if given.inject_usage not in MODES:
+        raise UsageError(f"--inject-usage {given.inject_usage} is unknown: use auto, on or off")
+    if given.gpu not in ("auto", "off"):
+        raise UsageError(f"--gpu {given.gpu} is unknown: use auto or off")
     named = bool(given.slo or environ.get("FIRSTTOKEN_SLO"))
     service, spec = _service(given.service or environ.get("OTEL_SERVICE_NAME"), _load(paths), strict=named)
     return Options(
@@ -150,7 +155,7 @@ def read(argv: list[str], environ: Mapping[str, str]) -> "Options":
             interval_s=_number("--scrape-interval", given.scrape_interval, low=0.1),
         ),
         manners=Manners(
-            host=upstream.authority.encode() if given.host_header == "upstream" else None,
+            host=upstream.authority.encode() if upstream is not None and given.host_header == "upstream" else None,
             max_body_bytes=int(_number("--max-body", given.max_body, low=1)),
         ),
         class_header=given.class_header,
@@ -158,79 +163,11 @@ def read(argv: list[str], environ: Mapping[str, str]) -> "Options":
         sample_ratio=_number("--sample", given.sample, low=0, high=1),
         connect_s=_number("--connect-timeout", given.connect_timeout, low=0.01),
         drain_s=_number("--drain-timeout", given.drain_timeout, low=0),
+        inject_usage=given.inject_usage,
+        gpu=given.gpu == "auto",
+        visible_gpus=environ.get("CUDA_VISIBLE_DEVICES"),
         admin_token=_token(given.token_file, _address("--admin", given.admin), insecure=given.insecure),
     )
-
-
-def _number(flag: str, value: str, *, low: float, high: float = 1e15) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = float("nan")
-    if not low <= number <= high:
-        bound = f"from {low:g} to {high:g}" if high < 1e15 else f"of at least {low:g}"
-        raise UsageError(f"{flag} {value}: write a number {bound}")
-    return number
-
-
-def _address(flag: str, value: str) -> "Address":
-    from sidecar.service import Address
-
-    host, colon, port = value.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"{flag} {value}: write HOST:PORT, as 127.0.0.1:8001")
-    return Address(host, int(port))
-
-
-def _token(file: str | None, admin: "Address", *, insecure: bool) -> str | None:
-    """The admin token. A non-loopback address needs one, or an explicit --insecure."""
-    if file is not None:
-        try:
-            token = Path(file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--token-file {file} cannot be read: {error}") from None
-        if not token:
-            raise UsageError(f"--token-file {file} is empty: put the token there")
-        return token
-    if not insecure and admin.host not in LOOPBACK and not admin.host.startswith("127."):
-        raise UsageError(f"--admin {admin} is not loopback: give --token-file FILE, or --insecure if that is meant")
-    return None
-
-
-def _spec_paths(named: list[str] | None, environ: Mapping[str, str]) -> list[Path]:
-    """The spec's files: a missing default is no spec, a missing named one is a fault that loading reports."""
-    if named is None and (value := environ.get("FIRSTTOKEN_SLO")):
-        named = value.split(os.pathsep)
-    if named is not None:
-        return [Path(name) for name in named]
-    return [DEFAULT_SLO] if DEFAULT_SLO.exists() else []
-
-
-def _load(paths: list[Path]) -> "tuple[Spec, ...]":
-    from slo.objective import load
-    from slo.source import SpecError
-
-    try:
-        return load(paths)
-    except SpecError as error:
-        raise UsageError("; ".join(map(str, error.problems))) from None
-
-
-def _service(name: str | None, specs: "tuple[Spec, ...]", *, strict: bool) -> "tuple[str, Spec | None]":
-    """The service and its spec. `strict`: the spec was named, so that a service it does not describe is a mistake."""
-    described = ", ".join(spec.service for spec in specs)
-    if name is None and len(specs) > 1:
-        raise UsageError(f"the spec describes several services ({described}): choose one with --service")
-    if name is None:
-        return (specs[0].service, specs[0]) if specs else (DEFAULT_SERVICE, None)
-    spec = next((spec for spec in specs if spec.service == name), None)
-    if spec is None and specs:
-        message = f"service {name} is not in the spec, which describes {described}"
-        if strict:
-            raise UsageError(f"{message}: correct --service or --slo")
-        logging.getLogger(__name__).warning("%s: nothing is judged", message)
-    return name, spec
 
 
 class _JsonLines(logging.Formatter):

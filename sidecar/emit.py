@@ -167,8 +167,10 @@ class LaneThread(threading.Thread):
 class Emitter:
     """The exporter as the event loop sees it. Every method returns at once."""
 
-    def __init__(self, settings: ExportSettings, *, resource: bytes, version: str) -> None:
-        self._settings, self._resource = settings, resource
+    def __init__(
+        self, settings: ExportSettings, *, resource: bytes, version: str, engine_resource: bytes | None = None
+    ) -> None:
+        self._settings, self._resource, self._engine_resource = settings, resource, engine_resource
         self._scope = otlp_wire.scope("sidecar", version)
         self._spans: deque[bytes] = deque()
         self._intervals: deque[Interval] = deque()
@@ -243,8 +245,15 @@ class Emitter:
     def _encode_metrics(self) -> list[Parcel]:
         parcels = []
         while self._intervals:
-            items, points = otlp_metrics.encode(self._intervals.popleft())
-            parcels.append(Parcel(otlp_wire.request(self._resource, self._scope, items), points))
+            interval = self._intervals.popleft()
+            items, points = otlp_metrics.encode(interval)
+            body = otlp_wire.request(self._resource, self._scope, items)
+            if interval.engine is not None and self._engine_resource is not None:
+                items, more = otlp_metrics.encode(interval.engine)
+                # Requests one after the other are one request of several resources: protobuf joins what repeats.
+                body += otlp_wire.request(self._engine_resource, self._scope, items)
+                points += more
+            parcels.append(Parcel(body, points))
         return parcels
 
 

@@ -24,9 +24,25 @@ Candidates = tuple[Series, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class UsageChunk:
+    """What `stream_options.include_usage` does to an engine's streams besides adding a chunk with `choices: []`.
+
+    `moves_fingerprint`: `system_fingerprint` stands in that chunk instead of the one that finishes the answer.
+    `only_there`: members that a stream has in that chunk alone, so not without the ask.
+    """
+
+    moves_fingerprint: bool = False
+    only_there: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Engine:
     """One server's map. `probe`: metrics of which one shows that it is this engine. `rank_label` tells data-parallel
-    ranks apart; series that differ in `duplicate_labels` alone are the same value told by several processes."""
+    ranks apart; series that differ in `duplicate_labels` alone are the same value told by several processes.
+
+    `usage_chunk`: what asking for usage does to a stream, where its source shows that the chunk can be taken out again
+    without a trace. None elsewhere: llama.cpp would move `timings`, which count the tokens without being asked;
+    LMDeploy and LiteLLM put usage beside choices; the others' streams were not looked into."""
 
     name: str
     probe: tuple[str, ...] = ()
@@ -44,6 +60,7 @@ class Engine:
     prefix_hit_ratio: Candidates = ()
     kv_means: str = "unknown to this engine's metrics"
     overload_429: bool = False
+    usage_chunk: UsageChunk | None = None
 
 
 def _at(*names: str, match: tuple[tuple[str, str], ...] = ()) -> Series:
@@ -83,6 +100,7 @@ VLLM = Engine(
     ),
     prefix_hit_ratio=(_at("vllm:gpu_prefix_cache_hit_rate"),),
     kv_means="blocks of running requests; cached blocks without a request count as free",
+    usage_chunk=UsageChunk(moves_fingerprint=True, only_there=("metrics",)),
 )
 
 
@@ -104,6 +122,7 @@ SGLANG = Engine(
     prefix_queries=(_sglang("prompt_tokens_total"),),
     prefix_hit_ratio=(_sglang("cache_hit_rate"),),
     kv_means="tokens of running requests, to the hundredth; evictable cached tokens count as free",
+    usage_chunk=UsageChunk(),
 )
 
 TGI = Engine(
@@ -137,6 +156,7 @@ TRTLLM = Engine(
     kv_capacity_tokens=(Series(("trtllm_kv_cache_max_blocks",), times=_at("trtllm_kv_cache_tokens_per_block")),),
     prefix_hit_ratio=(_at("trtllm_kv_cache_hit_rate"),),
     kv_means="used blocks over all, of the last reported iteration",
+    usage_chunk=UsageChunk(),
 )
 
 _TRITON_KV = "nv_trt_llm_kv_cache_block_metrics"

@@ -34,6 +34,7 @@ from orjson import loads
 from sidecar.body import Body
 from sidecar.dialects import Ask
 from sidecar.facts import ANSWER, MAX_CHOICES, STRANGE, Event, Json, error_type
+from sidecar.form import Form, learn
 from sidecar.record import Outcome, Record, outcome_of_status
 from sidecar.sse import RawEvent
 from sidecar.tokens import Tokens
@@ -41,6 +42,7 @@ from sidecar.tokens import Tokens
 __all__ = ["Exchange", "ExchangeError", "OrderError", "Outcome", "Record", "State"]
 
 END_MARK = b"[DONE]"
+MAX_FORMS = 8  # learnt in vain before a stream is held to have none
 
 
 class ExchangeError(Exception):
@@ -80,6 +82,8 @@ class Exchange:
         "_end",
         "_error",
         "_finish",
+        "_form",
+        "_forms_left",
         "_known",
         "_last_read_at_ns",
         "_overload_429",
@@ -110,6 +114,8 @@ class Exchange:
         self._tokens = Tokens(ask.choices)
         self._last_read_at_ns: int | None = None
         self._known = False
+        self._form: Form | None = None
+        self._forms_left = MAX_FORMS
         self._unparsed = 0
         self._finish: dict[int, str] = {}
         self._error: str | None = None
@@ -167,6 +173,40 @@ class Exchange:
         if self.received_at_ns is None and (self._has_event or body.unread or body.kind != "events"):
             self.received_at_ns = at_ns
         return self._tokens.events - before
+
+    def feed_and_learn(self, data: bytes, at_ns: int) -> int:
+        """As `feed`, and learn the read's form when it was a token and nothing else (see `form`)."""
+        begins_event = self._body is not None and self._body.at_boundary
+        tokens = self.feed(data, at_ns)
+        if tokens == 1 and begins_event and self._body is not None and self._body.at_boundary:
+            known = self._form is not None and self._form.frames(data)
+            if not known and self._forms_left:
+                self._forms_left -= 1
+                self._form = learn(data, self._read) or self._form
+        return tokens
+
+    @property
+    def form(self) -> Form | None:
+        """The form of reads that may be told next by their texts alone, if one was learnt."""
+        body = self._body
+        return self._form if body is not None and body.at_boundary else None
+
+    @property
+    def may_learn(self) -> bool:
+        """Whether `feed_and_learn` still learns: not on a stream whose reads have nothing in common."""
+        return self._forms_left > 0
+
+    def feed_texts(self, texts: list[bytes], at_ns: list[int]) -> int:
+        """Reads of `form` in order, each at its own time: the same as to `feed` each, far cheaper."""
+        form = self.form
+        if form is None:
+            return 0
+        if not form.is_text(texts):
+            return sum(self.feed(form.read(text), time_ns) for text, time_ns in zip(texts, at_ns, strict=True))
+        self._tokens.run(at_ns, answer=form.fact is ANSWER)
+        self._last_read_at_ns = at_ns[-1]
+        self._forms_left = MAX_FORMS
+        return len(texts)
 
     def _out_of_turn(self, what: str) -> int:
         """Nothing, after the end; before the head it is an error."""

@@ -13,9 +13,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.utils import floatToGoString
 
-from sidecar.histogram import ClassicHistogram
+from sidecar.histogram import Classic
 from sidecar.tally import Attributes, Number
-from slo.signals import ENVIRONMENT, LABELS, REQUEST_MODEL, SERVICE_NAME, Metric
+from slo.signals import ENVIRONMENT, LABELS, REQUEST_MODEL, SERVICE_NAME, SOURCE, Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -43,11 +43,12 @@ class Page:
                 rows.add_metric(self._values(labels, point.attributes), point.value)
             self._families.append(rows)
 
-    def histograms(self, found: Iterable[tuple[Metric, Attributes, ClassicHistogram]]) -> None:
-        """Add classic histograms."""
-        families: dict[str, HistogramMetricFamily] = {}
-        for metric, attributes, histogram in found:
-            labels = self._labels(metric)
+    def histograms(self, found: Iterable[tuple[Metric, Attributes, Classic]]) -> None:
+        """Add classic histograms; where any of them names its source, all of its metric have that label."""
+        rows, families = list(found), dict[str, HistogramMetricFamily]()
+        sourced = {metric.name for metric, attributes, _ in rows if SOURCE in dict(attributes)}
+        for metric, attributes, histogram in rows:
+            labels = [*self._labels(metric), *([LABELS[SOURCE]] if metric.name in sourced else ())]
             if metric.name not in families:
                 families[metric.name] = HistogramMetricFamily(metric.prometheus, metric.description, labels=labels)
             buckets = [(_edge_text(edge), float(count)) for edge, count in histogram.cumulative()]

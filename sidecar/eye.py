@@ -1,20 +1,20 @@
 """The eye: sees every admitted request beside its bytes, judges it in time, and counts.
 
-The proxy tells a `Watch` what happened to its request, always through `Eye.look`: the one place where a fault of
-telemetry ends. There it is counted, named by type and place only (a message could quote a prompt), and the proxy goes
-on as if nothing had been. Nothing here touches a byte, a socket or a file.
+The proxy tells a `Watch` what happened to its request, always through `Eye.look`, where a fault of telemetry ends
+(`faults`), and the proxy goes on as if nothing had been. Nothing here touches a byte, a socket or a file.
 """
 
-import logging
 from collections.abc import Callable, Iterable
 
 from sidecar import dialects
 from sidecar.alarm import Alarm
 from sidecar.deadlines import Judge, Rule, StateSeconds, Verdict, matching, rules
 from sidecar.exchange import Exchange, Record
+from sidecar.faults import Faults
 from sidecar.http_head import RequestHead, find
 from sidecar.labels import ModelLabels
 from sidecar.tally import Attributes, Number, Tally
+from sidecar.usage_policy import UsagePolicy
 from sidecar.watch import EndedRequest, Watch
 from slo.objective import Objective, Spec
 from slo.signals import (
@@ -41,20 +41,17 @@ from slo.signals import (
     SIGNAL,
     SLO_EVENTS,
     SYNTHETIC_CLASS,
-    TELEMETRY_FAULTS,
     TOKEN_TYPE,
     TOKENS,
     TPOT,
     TTFT,
     UNKNOWN_MODEL,
     UNPARSED,
+    USAGE_ASKED,
     WAITING_FIRST_TOKEN,
 )
 
-log = logging.getLogger(__name__)
-
 OVERDUE_SIGNALS = (TTFT.sql, E2E.sql)
-MAX_PLACES_TOLD = 100  # places of faults that are logged; all are counted
 
 
 class Eye:
@@ -72,6 +69,7 @@ class Eye:
         self.alarm, self.tally, self.labels = alarm, tally, labels
         self.kv_occupancy: float | None = None
         self.overload_429 = False
+        self.usage = UsagePolicy()
         self.last_token_ns = self.busy_since_ns = 0
         self._ended, self._class_header = ended, class_header
         self._classes: frozenset[str] = frozenset((SYNTHETIC_CLASS,))
@@ -81,31 +79,9 @@ class Eye:
         self._rules: tuple[Rule, ...] = ()
         self._state = StateSeconds(())
         self._in_flight: set[Watch] = set()
-        self._told: set[str] = set()
         self._shown: set[str] = set()
         tally.create(HEARTBEAT, ())
-
-    # The one place where telemetry may fail.
-
-    def look(self, act: Callable[..., object], *args: object) -> None:
-        """Let telemetry see something; whatever goes wrong there ends here."""
-        try:
-            act(*args)
-        except Exception as error:  # noqa: BLE001  promise 1: the user's bytes outrank telemetry
-            self._fault(error)
-
-    def _fault(self, error: BaseException) -> None:
-        while error.__context__ is not None:  # what went wrong first
-            error = error.__context__
-        name = type(error).__name__
-        self.tally.add(TELEMETRY_FAULTS, ((REASON, name),))
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        place = "?" if trace is None else f"{trace.tb_frame.f_code.co_qualname}:{trace.tb_lineno}"
-        if place not in self._told and len(self._told) < MAX_PLACES_TOLD:
-            self._told.add(place)
-            log.error("telemetry fault %s at %s: counted, the request goes on", name, place)
+        self.look = Faults(tally).look
 
     # Objectives.
 
@@ -163,7 +139,9 @@ class Eye:
             return
         named = find(head.headers, self._class_header) if trusted else None
         request_class = None if named is None else named.decode("latin-1")
-        watch.append(Watch(self, head, dialect, request_class if request_class in self._classes else None))
+        found = Watch(self, head, dialect, request_class if request_class in self._classes else None)
+        found.usage = self.usage.candidate(head, dialect)
+        watch.append(found)
 
     def rules_of(self, ask: dialects.Ask, request_class: str | None) -> tuple[Rule, ...]:
         if request_class == SYNTHETIC_CLASS:
@@ -187,6 +165,8 @@ class Eye:
         self._in_flight.discard(watch)
         self.alarm.cancel(watch)
         record = exchange.record()
+        if watch.usage is not None and (result := self.usage.ended(watch.usage, record)) is not None:
+            self.tally.add(USAGE_ASKED, ((REASON, result),))
         self.learn(None if record.request_model or record.outcome not in ("ok", "no_output") else record.response_model)
         watch.model = record.request_model or record.response_model
         self._count_record(watch, record, judge)
@@ -226,6 +206,11 @@ class Eye:
         for seconds in seen:
             for result, count in ((GOOD, seconds.good), (BAD, seconds.bad)):
                 self._add_event(label, seconds.objective, result, count)
+
+    def catch_up(self) -> None:
+        """Have every request in flight look at what its shell has put aside for later."""
+        for watch in list(self._in_flight):
+            watch.catch_up()
 
     def gauges(self, now_ns: int) -> list[Number]:
         """How many requests stand where right now, by model, and the age of the last token."""

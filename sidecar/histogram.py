@@ -1,4 +1,4 @@
-"""Two histograms of one value: log buckets for OTLP, classic buckets for a Prometheus page.
+"""Two histograms of one value: log buckets for OTLP, classic buckets for a Prometheus page; and the buckets of others.
 
 The log buckets are those of an OpenTelemetry exponential histogram at a fixed scale s: bucket i holds (b^i, b^(i+1)]
 with b = 2^(2^-s). At scale 5 a value is known to +-1.1 %. Equal scales merge by adding counts; should a spread of
@@ -13,6 +13,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Protocol
 
 from sidecar import limits
 
@@ -31,6 +33,33 @@ class LogBuckets:
     zero_count: int
     offset: int
     counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeBuckets:
+    """Counts between edges, as another's histogram tells them: `counts[i]` values lie in (bounds[i-1], bounds[i]]
+    seconds, the last ones above all bounds. `sum` is None where it is not told."""
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    sum: float | None
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+    def cumulative(self) -> list[tuple[float, int]]:
+        """(edge, count at or under it), the last edge infinite."""
+        return list(zip((*self.bounds, math.inf), accumulate(self.counts), strict=True))
+
+
+class Classic(Protocol):
+    """What a Prometheus page shows of a histogram."""
+
+    @property
+    def sum(self) -> float | None: ...
+
+    def cumulative(self) -> list[tuple[float, int]]: ...
 
 
 class LogHistogram:

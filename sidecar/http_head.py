@@ -77,6 +77,20 @@ def response_framing(status: int, headers: Headers, *, method: bytes) -> Framing
     return "close" if find(headers, b"content-length") is None else "length"
 
 
+def in_origin_form(target: bytes, headers: Headers) -> tuple[bytes, Headers]:
+    """Target and fields of a request as a server is asked (RFC 9112, 3.2).
+
+    A client that takes us for its forward proxy writes a whole URL: its host then stands before that of Host.
+    """
+    scheme, found, rest = target.partition(b"://")
+    if not found or b"/" in scheme or b"?" in scheme:
+        return target, headers
+    size = next((at for at, byte in enumerate(rest) if byte in b"/?#"), len(rest))
+    authority, path = rest[:size].rpartition(b"@")[2], rest[size:]
+    fields = tuple((name, authority if name.lower() == b"host" else value) for name, value in headers)
+    return path if path.startswith(b"/") else b"/" + path, fields
+
+
 def forwarded_request(head: RequestHead, *, prefix: bytes, host: bytes | None, traceparent: bytes | None) -> bytes:
     """The head to send upstream.
 
@@ -84,7 +98,8 @@ def forwarded_request(head: RequestHead, *, prefix: bytes, host: bytes | None, t
     first. A body is framed as the client framed it; an upgrade is passed on as one.
     """
     dropped = _named_by_connection(head.headers)
-    lines = [b"%s %s%s HTTP/1.1" % (head.method, prefix, head.target)]
+    base = prefix if head.target.startswith(b"/") else b""  # `OPTIONS *` asks for no path
+    lines = [b"%s %s%s HTTP/1.1" % (head.method, base, head.target)]
     for name, value in head.headers:
         lower = name.lower()
         if lower == b"host" and host is not None:

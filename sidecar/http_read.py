@@ -14,11 +14,27 @@ from typing import TypeAlias
 
 import httptools
 
-from sidecar.http_head import Framing, Headers, RequestHead, ResponseHead, find_all, response_framing, tokens
+from sidecar.http_head import (
+    Framing,
+    Headers,
+    RequestHead,
+    ResponseHead,
+    find_all,
+    in_origin_form,
+    response_framing,
+    tokens,
+)
+from sidecar.limits import MAX_RESPONSE_HEAD_BYTES
+
+_VERSION = b"HTTP/1."
 
 
 class BadAnswerError(Exception):
-    """The server's bytes are not HTTP/1.1."""
+    """The server's bytes are not HTTP/1.1; `payload` is what of the body came in the same read and was good."""
+
+    def __init__(self, message: str, *, payload: bytes = b"") -> None:
+        super().__init__(message)
+        self.payload = payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +88,7 @@ class RequestReader:
         """Stand between two requests."""
         self._target = b""
         self._fields: list[tuple[bytes, bytes]] = []
-        self._head_bytes = self._body_bytes = 0
+        self._head_bytes = self._body_bytes = self._dry_bytes = 0
         self._in_body = False
         self._upgrade: bytes | None = None
         self._unread: RequestHead | None = None
@@ -91,7 +107,9 @@ class RequestReader:
             if self.switching:
                 events.append(Beyond(data))
                 break
-            if not self._in_body:
+            if self._in_body:
+                self._dry_bytes += len(data)
+            else:
                 self._head_bytes += len(data)
             data = self._parse(data)
         return events
@@ -109,6 +127,8 @@ class RequestReader:
             self._refuse(400, f"not a valid HTTP/1.1 request: {str(error)[:200]}")
         if not self._in_body and self._head_bytes > self._max_head:
             self._refuse(431, f"the request head is longer than {self._max_head} bytes")
+        if self._in_body and self._dry_bytes > self._max_head:
+            self._refuse(431, f"the request's trailers or chunk extensions are longer than {self._max_head} bytes")
         if self._refusal is not None:
             self._events.append(self._refusal)
             return b""
@@ -162,6 +182,7 @@ class RequestReader:
     def on_body(self, data: bytes) -> None:
         if self._refusal is not None:
             return
+        self._dry_bytes = 0
         self._body_bytes += len(data)
         if self._body_bytes > self._max_body:
             self._refuse(413, f"the request body is longer than {self._max_body} bytes")
@@ -188,7 +209,7 @@ class RequestReader:
             self._refuse(505, "only HTTP/1.0 and HTTP/1.1 are spoken here")
         elif method == b"CONNECT":
             self._refuse(501, "this is no forward proxy: CONNECT is not served")
-        elif codings and (lengths or len(codings) > 1 or tokens(codings[0]) != [b"chunked"] or version == "1.0"):
+        elif codings and (lengths or len(codings) > 1 or codings[0].strip().lower() != b"chunked" or version == "1.0"):
             self._refuse(400, "Transfer-Encoding must be chunked, alone and without Content-Length")
         elif len(lengths) > 1:
             self._refuse(400, "Content-Length stands more than once")
@@ -196,11 +217,12 @@ class RequestReader:
             self._refuse(400, "exactly one Host field is needed")
         elif lengths and int(lengths[0]) > self._max_body:
             self._refuse(413, f"the request body is longer than {self._max_body} bytes")
+        target, fields = in_origin_form(self._target, headers)
         return RequestHead(
             method=method,
-            target=self._target,
+            target=target,
             minor=int(version == "1.1"),
-            headers=headers,
+            headers=fields,
             keep_alive=b"close" not in options and (version == "1.1" or b"keep-alive" in options),
             chunked=bool(codings),
             length=int(lengths[0]) if lengths and lengths[0].isdigit() else None,
@@ -222,6 +244,7 @@ class ResponseReader:
         self._reason = b""
         self._fields: list[tuple[bytes, bytes]] = []
         self._keep_alive = self._headed = False
+        self._head_fields = self._dry_bytes = 0
         self._payload: list[bytes] = []
         self.complete = False
         self.surplus = False
@@ -234,17 +257,34 @@ class ResponseReader:
         self._feed(data)
         if not self._headed:
             raise BadAnswerError("the answer's head is broken")
-        status, headers = self._parser.get_status_code(), tuple(self._fields)
+        status, headers = self._parser.get_status_code(), tuple(self._fields[: self._head_fields])
+        if status < 100:
+            raise BadAnswerError("the answer's status is none")
         self.framing = response_framing(status, headers, method=self._method)
         self.complete = status >= 200 and (self.complete or self.framing == "none")
         return ResponseHead(status, self._reason, headers, self._keep_alive, self.framing)
+
+    @property
+    def trailers(self) -> Headers:
+        """The fields behind a chunked body, once it is complete."""
+        return tuple(self._fields[self._head_fields :])
 
     def body(self, data: bytes) -> bytes:
         """The payload within `data`; sets `complete`, and `surplus` when bytes follow the end."""
         if self.complete:
             self.surplus = self.surplus or bool(data)
             return b""
-        self._feed(data)
+        self._dry_bytes += len(data)
+        try:
+            self._feed(data)
+        except BadAnswerError as error:
+            error.payload = self._taken()
+            raise
+        if self._dry_bytes > MAX_RESPONSE_HEAD_BYTES:
+            raise BadAnswerError("the answer's trailers or chunk extensions are too long", payload=self._taken())
+        return self._taken()
+
+    def _taken(self) -> bytes:
         payload = self._payload
         if not payload:
             return b""
@@ -275,14 +315,22 @@ class ResponseReader:
 
     def on_headers_complete(self) -> None:
         self._headed = True
+        self._head_fields = len(self._fields)
         self._keep_alive = self._parser.should_keep_alive()
 
     def on_body(self, data: bytes) -> None:
+        self._dry_bytes = 0
         if not self.complete:
             self._payload.append(data)
 
     def on_message_complete(self) -> None:
         self.complete = True
+
+
+def may_be_head(data: bytes) -> bool:
+    """Whether `data`, without an empty line so far, may become an answer's head: what cannot is not waited for."""
+    start = data.lstrip(b"\r\n")[: len(_VERSION)]
+    return _VERSION.startswith(start) and b"\n\n" not in data
 
 
 def _passed_upgrade(headers: Headers) -> bytes | None:

@@ -20,6 +20,11 @@ POOL_IDLE_S = 4.0  # shorter than the 5 s after which uvicorn, the commonest ser
 POOL_CONNECTIONS = 512  # idle ones kept
 UNSENT_BYTES = 256 << 10  # request bytes held while the connection is being made; the client is paused beyond it
 
+# Asking the server for its token count (`--inject-usage`). Held bodies end at `dialects.LOOK_BYTES`.
+USAGE_EVENT_BYTES = 16 << 10  # a longer event of a stream is no usage chunk, and is not held until it is whole
+USAGE_HOLD_S = 0.05  # the event that finishes an answer waits no longer for the usage chunk behind it
+USAGE_REFUSALS = 3  # requests refused before one was answered: the server is not asked again
+
 # Telemetry.
 MAX_MODELS = 100  # label values; the rest is `other`
 HISTOGRAM_BUCKETS = 640  # of an exponential histogram: at scale 5, 20 octaves
@@ -39,6 +44,15 @@ SCRAPE_BYTES = 16 << 20
 STALE_INTERVALS = 3  # a sample older than so many intervals is no longer shown or exported
 UNSUPPORTED_RETRY_S = 30.0  # an engine without a metrics page is asked again this seldom
 MODELS_INTERVAL_S = 60.0
+
+# GPUs.
+GPU_INTERVAL_S = 1.0  # NVML itself takes its samples up to a second apart
+GPU_RETRY_S = 60.0  # where there is none, or one is lost, NVML is opened anew this often
+GPU_LATE_NS = 2 * 10**9  # a poll that comes later than this after the last says nothing of the rest of the gap
+GPU_DEVICES = 256  # GPUs and MIG devices read; 16 GPUs of 7 instances are 128
+GPU_EVENT_WAIT_MS = 500  # one wait for XIDs, and so what the end of the process may have to wait for
+GPU_TOLD = 256  # different lines of the log on GPUs; each is written once
+GPU_CLOSE_S = 3.0  # a driver that hangs is left behind after it
 
 # The admin server.
 ADMIN_CONNECTIONS = 64

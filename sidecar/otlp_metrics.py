@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from sidecar import otlp_wire as wire
+from sidecar.histogram import EdgeBuckets
 from sidecar.tally import Attributes, Distribution, Interval, Number
 from slo.signals import Metric
 
 _DELTA, _CUMULATIVE = 1, 2
 _ITEM = 2  # the field that repeats metrics within a scope
-_GAUGE, _SUM, _EXPONENTIAL = 5, 7, 10
+_GAUGE, _SUM, _HISTOGRAM, _EXPONENTIAL = 5, 7, 9, 10
 
 
 def encode(interval: Interval) -> tuple[bytes, int]:
@@ -21,12 +22,18 @@ def encode(interval: Interval) -> tuple[bytes, int]:
         out.append(_metric(metric, _SUM, points + wire.integer(2, temporality) + wire.integer(3, 1)))
     for metric, gauges in _by_metric(interval.gauges):
         out.append(_metric(metric, _GAUGE, b"".join(_double_point(point, interval) for point in gauges)))
-    for metric, group in groupby(
-        sorted(interval.distributions, key=lambda point: point.metric.name), key=lambda point: point.metric
-    ):
+    for (metric, kind), group in groupby(sorted(interval.distributions, key=_by_name), key=_shape):
         points = b"".join(_distribution(point, interval) for point in group)
-        out.append(_metric(metric, _EXPONENTIAL, points + wire.integer(2, temporality)))
+        out.append(_metric(metric, kind, points + wire.integer(2, temporality)))
     return b"".join(out), len(interval.counters) + len(interval.gauges) + len(interval.distributions)
+
+
+def _by_name(point: Distribution) -> tuple[str, int]:
+    return point.metric.name, _shape(point)[1]
+
+
+def _shape(point: Distribution) -> tuple[Metric, int]:
+    return point.metric, _HISTOGRAM if isinstance(point.buckets, EdgeBuckets) else _EXPONENTIAL
 
 
 def _by_metric(points: Sequence[Number]) -> Iterable[tuple[Metric, Iterable[Number]]]:
@@ -54,6 +61,8 @@ def _double_point(point: Number, interval: Interval) -> bytes:
 
 def _distribution(point: Distribution, interval: Interval) -> bytes:
     buckets = point.buckets
+    if isinstance(buckets, EdgeBuckets):
+        return _between_edges(point.attributes, buckets, interval)
     positive = wire.integer(1, wire.zigzag(buckets.offset)) + wire.packed(2, buckets.counts)
     fields = (
         wire.fixed64(2, interval.start_ns)
@@ -67,3 +76,15 @@ def _distribution(point: Distribution, interval: Interval) -> bytes:
         + wire.double(13, buckets.max)
     )
     return wire.block(1, _attributes(1, point.attributes) + fields)
+
+
+def _between_edges(attributes: Attributes, buckets: EdgeBuckets, interval: Interval) -> bytes:
+    fields = (
+        wire.fixed64(2, interval.start_ns)
+        + wire.fixed64(3, interval.end_ns)
+        + wire.fixed64(4, buckets.count)
+        + (b"" if buckets.sum is None else wire.double(5, buckets.sum))
+        + wire.packed_fixed64(6, buckets.counts)
+        + wire.packed_doubles(7, buckets.bounds)
+    )
+    return wire.block(1, _attributes(9, attributes) + fields)

@@ -5,6 +5,7 @@ Pure: the environment is an argument. Nothing is exported unless an endpoint is 
 a `SettingError` saying what would be right.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -16,6 +17,8 @@ Lane = Literal["traces", "metrics"]
 Protocol = Literal["http/protobuf", "grpc"]
 METRIC_INTERVAL_S = 10.0
 SPAN_DELAY_S = 5.0
+SHORTEST_MS = 10  # between two exports: more often would keep the process from its requests
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class SettingError(ValueError):
@@ -57,14 +60,17 @@ def read(environ: Mapping[str, str], *, endpoint: str | None = None) -> ExportSe
         raise SettingError(
             f"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE={preference} is unknown: use delta or cumulative"
         )
-    queue = _number(environ, "OTEL_BSP_MAX_QUEUE_SIZE", limits.SPAN_QUEUE)
+    queue = _number(environ, "OTEL_BSP_MAX_QUEUE_SIZE", limits.SPAN_QUEUE, low=1)
+    interval_ms = _number(environ, "OTEL_METRIC_EXPORT_INTERVAL", METRIC_INTERVAL_S * 1000, low=SHORTEST_MS)
+    delay_ms = _number(environ, "OTEL_BSP_SCHEDULE_DELAY", SPAN_DELAY_S * 1000, low=SHORTEST_MS)
+    batch = _number(environ, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", limits.SPAN_BATCH, low=1)
     return ExportSettings(
         traces=None if off else _endpoint(environ, "traces", endpoint),
         metrics=None if off else _endpoint(environ, "metrics", endpoint),
         delta=preference != "cumulative",
-        metric_interval_s=_number(environ, "OTEL_METRIC_EXPORT_INTERVAL", METRIC_INTERVAL_S * 1000) / 1000,
-        span_delay_s=_number(environ, "OTEL_BSP_SCHEDULE_DELAY", SPAN_DELAY_S * 1000) / 1000,
-        span_batch=int(min(queue, _number(environ, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", limits.SPAN_BATCH))),
+        metric_interval_s=interval_ms / 1000,
+        span_delay_s=delay_ms / 1000,
+        span_batch=int(min(queue, batch)),
         span_queue=int(queue),
     )
 
@@ -83,9 +89,14 @@ def _endpoint(environ: Mapping[str, str], lane: Lane, base: str | None) -> Endpo
     protocol = setting("PROTOCOL") or "http/protobuf"
     if protocol not in ("http/protobuf", "grpc"):
         raise SettingError(f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol} is not spoken: use http/protobuf or grpc")
-    parts = urlsplit(url if "://" in url or protocol == "http/protobuf" else f"http://{url}")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SettingError(f"the OTLP endpoint {url} is no URL: write http://HOST:PORT")
+    wrong = SettingError(f"the OTLP endpoint {url} is no URL: write http://HOST:PORT")
+    try:
+        parts = urlsplit(url if "://" in url or protocol == "http/protobuf" else f"http://{url}")
+        named = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        raise wrong from None
+    if not named:
+        raise wrong
     if protocol == "http/protobuf" and not own:
         url = f"{url.rstrip('/')}/v1/{lane}"
     compression = setting("COMPRESSION") or "none"
@@ -98,7 +109,7 @@ def _endpoint(environ: Mapping[str, str], lane: Lane, base: str | None) -> Endpo
         headers=_headers(setting("HEADERS") or ""),
         timeout_s=limits.EXPORT_TIMEOUT_S
         if timeout is None
-        else _positive("OTEL_EXPORTER_OTLP_TIMEOUT", timeout, "milliseconds") / 1000,
+        else _at_least(1, "OTEL_EXPORTER_OTLP_TIMEOUT", timeout, "milliseconds") / 1000,
         gzip=compression == "gzip",
         certificate=setting("CERTIFICATE"),
         client_certificate=setting("CLIENT_CERTIFICATE"),
@@ -113,22 +124,23 @@ def _headers(value: str) -> tuple[tuple[str, str], ...]:
         if not part.strip():
             continue
         key, equals, content = part.partition("=")
-        if not equals or not key.strip():
+        name, text = unquote(key.strip()).lower(), unquote(content.strip())
+        if not equals or not _TOKEN.fullmatch(name) or not text.isprintable() or not text.isascii():
             raise SettingError("OTEL_EXPORTER_OTLP_HEADERS: write name=value, separated by commas")
-        found.append((unquote(key.strip()).lower(), unquote(content.strip())))
+        found.append((name, text))
     return tuple(found)
 
 
-def _number(environ: Mapping[str, str], name: str, default: float) -> float:
+def _number(environ: Mapping[str, str], name: str, default: float, *, low: float) -> float:
     value = environ.get(name, "").strip()
-    return default if not value else _positive(name, value, "a number")
+    return default if not value else _at_least(low, name, value, "a number")
 
 
-def _positive(name: str, value: str, unit: str) -> float:
+def _at_least(low: float, name: str, value: str, unit: str) -> float:
     try:
         number = float(value)
     except ValueError:
         number = 0.0
-    if not 0 < number < 1e12:
-        raise SettingError(f"{name}={value} is out of range: write {unit} above 0")
+    if not low <= number < 1e12:
+        raise SettingError(f"{name}={value} is out of range: write {unit} from {low:g} up")
     return number

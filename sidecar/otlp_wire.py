@@ -7,7 +7,7 @@ official classes. Reference: the encoding guide of protobuf.dev.
 
 import functools
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 _QUAD = struct.Struct("<Q")
@@ -71,6 +71,16 @@ def double(field: int, value: float) -> bytes:
 def packed(field: int, values: Iterable[int]) -> bytes:
     """repeated uint64, packed."""
     return block(field, b"".join(map(varint, values)))
+
+
+def packed_fixed64(field: int, values: Sequence[int]) -> bytes:
+    """repeated fixed64, packed."""
+    return block(field, struct.pack(f"<{len(values)}Q", *values))
+
+
+def packed_doubles(field: int, values: Sequence[float]) -> bytes:
+    """repeated double, packed."""
+    return block(field, struct.pack(f"<{len(values)}d", *values))
 
 
 Value = str | bool | int | float | tuple[str, ...]

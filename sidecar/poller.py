@@ -7,19 +7,21 @@ its last one. An engine without a metrics page is asked again now and then, in c
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 import orjson
 
-from sidecar import limits, scrape
-from sidecar.engines import LLAMACPP
-from sidecar.eye import Eye
-from sidecar.http_read import BadAnswerError, ResponseReader
+from sidecar import engine_requests, limits, scrape
+from sidecar.engines import LLAMACPP, Engine
+from sidecar.labels import ModelLabels
+from sidecar.metrics_text import Page, PageReader
 from sidecar.scrape import ServerSample
-from sidecar.tally import Attributes, Number
+from sidecar.tally import Attributes, Number, Tally
 from sidecar.upstream import Target, parse_target
+from sidecar.usage_policy import UsagePolicy
 from slo.signals import (
     ENGINE_PREEMPTIONS,
     ENGINE_RUNNING,
@@ -33,6 +35,9 @@ from slo.signals import (
     SCRAPES_FAILED,
 )
 
+if TYPE_CHECKING:
+    from sidecar.http_read import ResponseReader
+
 log = logging.getLogger(__name__)
 
 AUTO = "auto"
@@ -42,6 +47,10 @@ class PollError(Exception):
     """A poll without a usable answer; the message is the reason that is counted."""
 
 
+Get = Callable[[Target, str], Awaitable[bytes]]
+"""How a page is fetched: the body of a 200 answer, or PollError."""
+
+
 def split_url(url: str) -> tuple[Target, str]:
     """The server and the raw path with query of a URL; ValueError as `parse_target`."""
     parts = urlsplit(url)
@@ -49,19 +58,29 @@ def split_url(url: str) -> tuple[Target, str]:
     return target, f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
 
 
+def page_of(url: str, engine: str) -> tuple[Target, str]:
+    """The server and the path of a metrics page; a URL without a path means the engine's usual one."""
+    target, path = split_url(url)
+    return target, (scrape.metrics_path(engine) or path) if path == "/" else path
+
+
 async def get(target: Target, path: str, *, timeout_s: float = limits.SCRAPE_TIMEOUT_S) -> bytes:
-    """The body of a 200 answer; PollError says why there is none."""
+    """The body of a 200 answer, over a socket; PollError says why there is none."""
+    from sidecar.http_read import BadAnswerError
+
     try:
         return await asyncio.wait_for(_get(target, path), timeout_s)
     except TimeoutError:
         raise PollError("timeout") from None
-    except OSError:
+    except (OSError, UnicodeError):  # a host's name that is none is a UnicodeError
         raise PollError("connection") from None
     except BadAnswerError:
         raise PollError("not_http") from None
 
 
 async def _get(target: Target, path: str) -> bytes:
+    from sidecar.http_read import ResponseReader  # here: who fetches otherwise needs no HTTP parser
+
     tls = None
     if target.scheme == "https":
         import ssl
@@ -84,7 +103,7 @@ async def _get(target: Target, path: str) -> bytes:
         writer.close()
 
 
-async def _body(reader: asyncio.StreamReader, answer: ResponseReader) -> bytes:
+async def _body(reader: asyncio.StreamReader, answer: "ResponseReader") -> bytes:
     pieces, size = [], 0
     while not answer.complete:
         data = await reader.read(1 << 16)
@@ -99,27 +118,50 @@ async def _body(reader: asyncio.StreamReader, answer: ResponseReader) -> bytes:
     return b"".join(pieces)
 
 
+OnPage = Callable[[Page, Engine, ServerSample], object]
+
+
+class Watching(Protocol):
+    """Whoever watches an engine, and is told what its pages say: over its requests (`Eye`), or from outside."""
+
+    tally: Tally
+    labels: ModelLabels
+    usage: UsagePolicy
+    overload_429: bool
+    look: Callable[..., None]
+
+    def introduce(self, models: Iterable[str]) -> None: ...
+
+
 class Poller:
-    """Polls one engine. `url` None: the metrics page of `target`, if it turns out to have one that can be read."""
+    """Polls one engine. `url` None: the metrics page of `target`, if it turns out to have one that can be read.
+
+    `on_page` is handed every page that gave a sample, with the engine's requests on it."""
 
     def __init__(
         self,
         target: Target,
-        eye: Eye,
+        eye: Watching,
         *,
         url: str | None = None,
         engine: str = AUTO,
         interval_s: float = limits.SCRAPE_INTERVAL_S,
+        fetch: Get = get,
+        on_page: OnPage | None = None,
     ) -> None:
+        self._fetch = fetch
         self._target, self._eye, self._engine, self._interval_s = target, eye, engine, interval_s
         self._wanted = url is not None or engine != AUTO
         path = scrape.metrics_path(engine)
-        self._page = split_url(url) if url is not None else None if path is None else (target, path)
+        self._page = page_of(url, engine) if url is not None else None if path is None else (target, path)
         self._sample: ServerSample | None = None
         self._sample_s = 0.0
         self._hit_ratio: float | None = None
         self._told = self._starting = False
         self.on_reached: Callable[[], None] | None = None
+        self._reader, self._on_page = PageReader(scrape.WANTED), on_page
+        if on_page is not None:
+            self._reader = PageReader(scrape.WANTED | engine_requests.names())
 
     def fresh(self, now_s: float) -> ServerSample | None:
         """The latest sample while it may still be taken for the present."""
@@ -140,26 +182,37 @@ class Poller:
         if self._page is None:
             return False
         try:
-            sample = scrape.read(await get(*self._page), self._engine)
+            body = await self._fetch(*self._page)
+            # Off the loop: a page of megabytes takes a second, and every stream would stand still for it.
+            page, sample = await asyncio.get_running_loop().run_in_executor(None, self._read, body)
             if sample.engine is None:
                 raise PollError("unknown_engine")
-            if sample.engine == LLAMACPP.name and sample.kv_occupancy is None:
+            engine = scrape.ENGINES[sample.engine]
+            if engine is LLAMACPP and sample.kv_occupancy is None:
                 sample = replace(sample, kv_occupancy=await self._slots_occupancy())
         except PollError as error:
             self._failed(str(error))
             return False
         self._take(sample, time.monotonic())
+        if self._on_page is not None:
+            self._eye.look(self._on_page, page, engine, sample)
         return True
+
+    def _read(self, body: bytes) -> tuple[Page, ServerSample]:
+        page = self._reader.read(body)
+        return page, scrape.sample_of(page, self._engine)
 
     async def _slots_occupancy(self) -> float | None:
         """What llama.cpp says on `/slots` only; unknown when that page is switched off."""
         try:
-            return scrape.read_slots(await get(self._target, "/slots"))
+            return scrape.read_slots(await self._fetch(self._target, "/slots"))
         except PollError:
             return None
 
     def _failed(self, reason: str) -> None:
         self._starting = _may_be_starting(reason)
+        if reason == "connection":
+            self._eye.usage.server_gone()
         if self._sample is None and not self._wanted:
             if self._starting:
                 return
@@ -177,13 +230,14 @@ class Poller:
         before, self._sample, self._sample_s, self._told = self._sample, sample, now_s, False
         self._wanted = True
         self._eye.overload_429 = sample.engine == "tgi"
+        if sample.engine is not None:
+            self._eye.usage.engine_is(sample.engine)
         if not self._eye.labels.served and sample.models:
             self._eye.introduce(self._eye.labels.serve(sample.models))
         if before is not None:
             self._hit_ratio = scrape.hit_ratio(before, sample)
-            grown = scrape.increase(before.preemptions_total, sample.preemptions_total)
             if sample.preemptions_total is not None:
-                self._eye.tally.add(ENGINE_PREEMPTIONS, self._named(sample), int(grown))
+                self._eye.tally.add(ENGINE_PREEMPTIONS, self._named(sample), int(scrape.preempted(before, sample)))
         elif sample.preemptions_total is not None:
             self._eye.tally.create(ENGINE_PREEMPTIONS, self._named(sample))
 
@@ -196,7 +250,7 @@ class Poller:
     async def models_once(self) -> bool:
         """Ask for `/v1/models`; whether the server is up, with or without such a list."""
         try:
-            names = _model_names(await get(self._target, "/v1/models"))
+            names = _model_names(await self._fetch(self._target, "/v1/models"))
         except PollError as error:
             if _may_be_starting(str(error)):
                 return False

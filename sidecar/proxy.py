@@ -8,6 +8,8 @@ server takes no more, and while a request waits behind another.
 import asyncio
 import contextlib
 import select
+import socket
+import struct
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -17,10 +19,10 @@ from sidecar import limits
 from sidecar.eye import Eye
 from sidecar.http_head import RequestHead
 from sidecar.http_read import Beyond, Body, End, Event, Refusal, RequestReader
-from sidecar.relay import Relay, error_answer
+from sidecar.own_answer import error_answer
+from sidecar.relay import Relay
+from sidecar.settings import is_loopback
 from sidecar.upstream import Pool
-
-LOOPBACK = ("127.", "::1", "::ffff:127.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class ClientConnection(asyncio.Protocol):
         # Above this much unsent the server's side is paused; small, so that a slow client costs little memory.
         self._transport.set_write_buffer_limits(high=64 << 10)
         peer = transport.get_extra_info("peername")
-        self._trusted = not isinstance(peer, tuple) or str(peer[0]).startswith(LOOPBACK)
+        self._trusted = not isinstance(peer, tuple) or is_loopback(str(peer[0]))
         if len(self._door.connections) >= self._door.manners.max_connections:
             self._abort()
             return
@@ -144,6 +146,8 @@ class ClientConnection(asyncio.Protocol):
         self._full = False
         if self._relay is not None:
             self._relay.client_drained()
+        else:
+            self._pump()
 
     # Requests in their order.
 
@@ -154,6 +158,8 @@ class ClientConnection(asyncio.Protocol):
                 break
             if isinstance(event, Beyond) and not self._tunnel:
                 break
+            if isinstance(event, RequestHead) and self._full:
+                break  # a client that takes no answers gets no further ones made
             self._pending.popleft()
             self._take(event, at_ns)
         if self._relay is not None:
@@ -181,8 +187,6 @@ class ClientConnection(asyncio.Protocol):
         watch = door.eye.admit(head, trusted=self._trusted)
         self._whole = False
         self._relay = Relay(self, head, pool=door.pool, eye=door.eye, watch=watch)
-        if self._full:
-            self._relay.client_full()
         self._relay.start(host=door.manners.host)
 
     def _refuse(self, refusal: Refusal) -> None:
@@ -213,6 +217,14 @@ class ClientConnection(asyncio.Protocol):
             self._reader.restart()
             self._pending.extend((event, time.monotonic_ns()) for event in self._reader.feed(beyond))
         self._pump()
+
+    def cut(self) -> None:
+        """The answer was cut where the connection's end is all that ends it: only a reset tells that it was."""
+        self._relay = None
+        if self._transport is not None:
+            no_lingering = struct.pack("ii", 1, 0)
+            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
+            self._transport.close()
 
     def hold_upload(self, *, hold: bool) -> None:
         self._hold_upload = hold
@@ -245,7 +257,16 @@ class ClientConnection(asyncio.Protocol):
         self._lingering, self._hold_upload, self._hold_pipeline = True, False, False
         self._apply_holds()
         self._transport.write_eof()
-        asyncio.get_running_loop().call_later(limits.LINGER_S, self._abort)
+        asyncio.get_running_loop().call_later(limits.LINGER_S, self._end_linger)
+
+    def _end_linger(self) -> None:
+        """Our answer is still the client's while it takes it."""
+        spent_s = time.monotonic() - self._since_s
+        unsent = self._transport is not None and self._transport.get_write_buffer_size() > 0
+        if unsent and spent_s < self._door.manners.client_idle_s:
+            asyncio.get_running_loop().call_later(limits.LINGER_S, self._end_linger)
+        else:
+            self._abort()
 
     def _abort(self) -> None:
         if self._transport is not None:

@@ -2,7 +2,12 @@
 
 The order that every byte of an answer meets: read, written to the client, and only then looked at. A body whose
 framing the client can take is passed on raw; the parser behind the write only learns where it ends and what it
-carried. The one body that is taken apart first is a chunked one for an HTTP/1.0 client, who could not read it.
+carried. Two kinds of body are taken apart first: a chunked one for an HTTP/1.0 client, who could not read it, and a
+stream with a usage chunk that only we asked for (see `usage_pass`).
+
+A request that may be asked so is held until it is whole, head and all, at most `LOOK_BYTES` of it, while the
+connection is being made: what came in one read leaves in one write as ever, a body in several reads leaves with its
+last one. No server answers a completion before it has the whole request.
 
 A request is sent twice only when the first sending cannot have arrived: the connection came from the pool and its
 very first write was refused, or it ended without an answer to a request that RFC 9110 (9.2.2) allows to repeat and
@@ -13,9 +18,8 @@ import asyncio
 import time
 from typing import Protocol
 
-import orjson
-
 from sidecar import limits
+from sidecar.dialects import LOOK_BYTES
 from sidecar.eye import Eye
 from sidecar.http_head import (
     Headers,
@@ -25,8 +29,11 @@ from sidecar.http_head import (
     forwarded_response,
     interim_response,
 )
-from sidecar.http_read import BadAnswerError, ResponseReader
+from sidecar.http_read import BadAnswerError, ResponseReader, may_be_head
+from sidecar.own_answer import error_answer
 from sidecar.upstream import Connection, Pool
+from sidecar.usage_ask import resized
+from sidecar.usage_pass import UsagePass, unsized
 from sidecar.watch import Watch
 
 REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
@@ -34,7 +41,7 @@ UNREACHABLE = "The server behind this proxy cannot be reached."
 BROKE_OFF = "The server behind this proxy closed the connection without an answer."
 NOT_HTTP = "The server behind this proxy gave no valid answer."
 
-_BEFORE_HEAD, _PASS, _UNCHUNK, _TUNNEL = range(4)
+_BEFORE_HEAD, _PASS, _UNCHUNK, _FILTER, _TUNNEL = range(5)
 
 
 class Client(Protocol):
@@ -45,29 +52,9 @@ class Client(Protocol):
 
     def write(self, data: bytes) -> None: ...
     def finished(self, *, keep: bool) -> None: ...
+    def cut(self) -> None: ...
     def hold_upload(self, *, hold: bool) -> None: ...
     def enter_tunnel(self) -> None: ...
-
-
-def error_answer(status: int, message: str, *, kind: str, minor: int, keep: bool) -> bytes:
-    """An answer of our own, in the form that OpenAI's clients read errors in."""
-    error = {"message": message, "type": kind, "param": None, "code": status}
-    body = orjson.dumps({"error": error})
-    length = str(len(body)).encode()
-    fields: Headers = ((b"Content-Type", b"application/json"), (b"Content-Length", length))
-    head = ResponseHead(status, REASONS.get(status, b""), fields, keep, "length")
-    return forwarded_response(head, minor=minor, keep=keep) + body
-
-
-REASONS = {
-    400: b"Bad Request",
-    413: b"Content Too Large",
-    431: b"Request Header Fields Too Large",
-    501: b"Not Implemented",
-    502: b"Bad Gateway",
-    504: b"Gateway Timeout",
-    505: b"HTTP Version Not Supported",
-}
 
 
 class Relay:
@@ -81,18 +68,21 @@ class Relay:
         self._unsent: list[bytes] = []
         self._unsent_bytes = self._writes = 0
         self._first_write = b""
-        self._request_whole = self._done = self._client_full = self._repeated = False
+        self._request_whole = self._done = self._client_full = self._repeated = self._endless = False
         self._reader = ResponseReader(method=head.method)
         self._mode, self._buffer, self._keep = _BEFORE_HEAD, b"", False
         self._response: ResponseHead | None = None
+        self._host: bytes | None = None
+        self._held: bytearray | None = None if watch is None or watch.usage is None else bytearray()
+        self._usage_pass: UsagePass | None = None
 
     # The request's way.
 
     def start(self, *, host: bytes | None) -> None:
-        """Begin: the request's head goes out with the next `flush`."""
-        traceparent = None if self._watch is None else self._watch.traceparent
-        prefix = self._pool.target.prefix.encode()
-        self._queue(forwarded_request(self._head, prefix=prefix, host=host, traceparent=traceparent))
+        """Begin: the request's head goes out with the next `flush`, unless it is held."""
+        self._host = host
+        if self._held is None:
+            self._queue_head(self._head)
         if (connection := self._pool.take()) is not None:
             self._attach(connection)
         else:
@@ -103,16 +93,30 @@ class Relay:
             return
         if self._watch is not None:
             self._look(self._watch.body, data)
-        self._queue(b"%x\r\n%b\r\n" % (len(data), data) if self._head.chunked else data)
+        if self._held is None:
+            self._queue_body(data)
+            return
+        self._held += data
+        if len(self._held) > LOOK_BYTES:
+            self._let_go(self._head, bytes(self._held))
 
     def request_end(self, trailers: Headers, at_ns: int) -> None:
         if self._done:
             return
+        if self._watch is not None:
+            self._look(self._watch.held, at_ns)
+        if self._held is not None and self._watch is not None:
+            body = self._watch.asking(bytes(self._held))
+            self._let_go(resized(self._head, len(body)), body)
         if self._head.chunked:
             self._queue(b"0\r\n" + b"".join(b"%b: %b\r\n" % field for field in trailers) + b"\r\n")
         self._request_whole = True
-        if self._watch is not None:
-            self._look(self._watch.held, at_ns)
+
+    def _let_go(self, head: RequestHead, body: bytes) -> None:
+        self._held = None
+        self._queue_head(head)
+        if body:
+            self._queue_body(body)
 
     def flush(self) -> None:
         """Send what has gathered, in one write."""
@@ -133,6 +137,14 @@ class Relay:
         if self._connection is not None:
             self._connection.write(data)
 
+    def _queue_head(self, head: RequestHead) -> None:
+        traceparent = None if self._watch is None else self._watch.traceparent
+        prefix = self._pool.target.prefix.encode()
+        self._queue(forwarded_request(head, prefix=prefix, host=self._host, traceparent=traceparent))
+
+    def _queue_body(self, data: bytes) -> None:
+        self._queue(b"%x\r\n%b\r\n" % (len(data), data) if self._head.chunked else data)
+
     def _queue(self, data: bytes) -> None:
         self._unsent.append(data)
         self._unsent_bytes += len(data)
@@ -143,8 +155,8 @@ class Relay:
     async def _connected(self) -> None:
         try:
             connection = await self._pool.connect()
-        except OSError as error:
-            self._fail(UNREACHABLE, "connect_timeout" if isinstance(error, TimeoutError) else "connect_refused")
+        except Exception as error:  # noqa: BLE001  whatever it is (a name that is none): nobody may wait for ever
+            self._fail(UNREACHABLE, _why_unreachable(error))
             return
         finally:
             self._connecting = None
@@ -179,47 +191,56 @@ class Relay:
     def _seen(self, data: bytes, at_ns: int) -> None:
         """Look at body bytes; in `_PASS` the client has them already."""
         try:
-            payload = self._reader.body(data)
-        except BadAnswerError:
-            self._fail(NOT_HTTP, "upstream_protocol")
-            return
+            payload, bad = self._reader.body(data), False
+        except BadAnswerError as error:
+            payload, bad = error.payload, True
         if payload:
-            if self._mode == _UNCHUNK:
+            if self._usage_pass is not None:
+                self._usage_pass.pass_on(payload)
+            elif self._mode == _UNCHUNK:
                 self._client.write(payload)
             if self._watch is not None:
                 self._look(self._watch.data, payload, at_ns)
-        if self._reader.complete:
+        if bad:
+            self._fail(NOT_HTTP, "upstream_protocol")
+        elif self._reader.complete:
             self._finish(at_ns, framed=True)
 
     def _take_head(self, data: bytes, at_ns: int) -> None:
-        self._buffer += data
-        while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
-            raw, rest = self._buffer[: end + 4], self._buffer[end + 4 :]
+        data, start, self._buffer = self._buffer + data, 0, b""
+        while (end := data.find(b"\r\n\r\n", start)) >= 0:
             try:
-                head = self._reader.head(raw)
+                head = self._reader.head(data[start : end + 4])
             except BadAnswerError:
                 self._fail(NOT_HTTP, "upstream_protocol")
                 return
-            self._buffer = b""
+            start = end + 4
             if head.status == 101:
-                self._switch(head, rest)
-            elif head.status < 200:
-                if self._head.minor:
-                    self._client.write(interim_response(head))
-                self._buffer = rest
-                continue
-            else:
-                self._answer(head, rest, at_ns)
-            return
-        if len(self._buffer) > limits.MAX_RESPONSE_HEAD_BYTES:
+                self._switch(head, data[start:])
+                return
+            if head.status >= 200:
+                self._answer(head, data[start:], at_ns)
+                return
+            if self._head.minor:
+                self._client.write(interim_response(head))
+        self._buffer = data[start:]
+        if len(self._buffer) > limits.MAX_RESPONSE_HEAD_BYTES or not may_be_head(self._buffer):
             self._fail(NOT_HTTP, "upstream_protocol")
 
     def _answer(self, head: ResponseHead, rest: bytes, at_ns: int) -> None:
         """Pass on the final head with whatever body came in the same read, then look."""
-        old_client_chunks = head.framing == "chunked" and self._head.minor == 0
-        self._keep = self._may_keep() and head.framing != "close" and not old_client_chunks
+        shown = head
+        if self._watch is not None and (hide := self._watch.hiding(head)) is not None:
+            shown = unsized(head, minor=self._head.minor)
+            chunks = shown.framing == "chunked" and self._head.minor > 0
+            self._usage_pass = UsagePass(self._client.write, hide, chunks=chunks, look=self._look)
+        old_client_chunks = shown.framing == "chunked" and self._head.minor == 0
+        self._keep = self._may_keep() and shown.framing != "close" and not old_client_chunks
+        self._endless = old_client_chunks or shown.framing == "close"
         self._response, self._mode = head, _UNCHUNK if old_client_chunks else _PASS
-        out = forwarded_response(head, minor=self._head.minor, keep=self._keep)
+        if self._usage_pass is not None:
+            self._mode = _FILTER
+        out = forwarded_response(shown, minor=self._head.minor, keep=self._keep)
         passed = rest if self._mode == _PASS and not self._reader.complete else b""
         self._client.write(out + passed)
         if self._watch is not None:
@@ -244,6 +265,8 @@ class Relay:
     def _finish(self, at_ns: int, *, framed: bool) -> None:
         assert self._response is not None
         self._done = True
+        if self._usage_pass is not None:
+            self._usage_pass.end(self._reader.trailers)
         if self._watch is not None:
             self._look(self._watch.complete, at_ns, framed)
         clean = self._request_whole and not self._unsent and not self._reader.surplus
@@ -281,6 +304,9 @@ class Relay:
             if self._head.method == b"HEAD":
                 answer = answer[: answer.find(b"\r\n\r\n") + 4]
             self._client.write(answer)
+        elif self._endless:
+            self._client.cut()
+            return
         self._client.finished(keep=keep)
 
     def upstream_lost(self, error: Exception | None) -> None:
@@ -300,7 +326,9 @@ class Relay:
             self._fail(BROKE_OFF, "upstream_closed" if error is None else "upstream_reset")
 
     def _may_repeat(self, connection: Connection | None, error: Exception | None) -> bool:
-        if connection is None or not connection.reused or self._repeated or self._writes > 1:
+        if connection is None or self._repeated or self._writes > 1:
+            return False
+        if not connection.reused and self._writes:
             return False
         if self._mode != _BEFORE_HEAD or self._buffer:
             return False
@@ -321,9 +349,13 @@ class Relay:
             self._release()
             if self._watch is not None:
                 self._look(self._watch.lost, time.monotonic_ns(), "proxy_shutdown")
+            if self._endless:
+                self._client.cut()
 
     def _release(self) -> None:
         self._done = True
+        if self._usage_pass is not None:
+            self._usage_pass.broken()
         if self._connecting is not None:
             self._connecting.cancel()
         connection, self._connection = self._connection, None
@@ -347,3 +379,10 @@ class Relay:
         self._client_full = False
         if self._connection is not None:
             self._connection.resume_reading()
+
+
+def _why_unreachable(error: Exception) -> str:
+    """In one word, for the client and for `error.type`."""
+    if isinstance(error, TimeoutError):
+        return "connect_timeout"
+    return "connect_refused" if isinstance(error, ConnectionRefusedError) else "connect_failed"

@@ -13,7 +13,18 @@ import orjson
 from sidecar.engines import ENGINES, Candidates, Engine, Series
 from sidecar.metrics_text import Page, Sample, read_page
 
-__all__ = ["AUTO", "ENGINES", "Rank", "ServerSample", "hit_ratio", "increase", "metrics_path", "read", "read_slots"]
+__all__ = [
+    "AUTO",
+    "ENGINES",
+    "Rank",
+    "ServerSample",
+    "hit_ratio",
+    "increase",
+    "metrics_path",
+    "preempted",
+    "read",
+    "read_slots",
+]
 
 AUTO = "auto"
 MAX_RANKS = 256
@@ -32,7 +43,8 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class ServerSample:
-    """What one scrape tells of a server; None where it tells nothing. `ranks` is empty unless there are several."""
+    """What one scrape tells of a server; None where it tells nothing. `ranks` is empty unless there are several;
+    `preemptions` has every rank's, since each restarts by itself."""
 
     engine: str | None
     running: float | None = None
@@ -40,6 +52,7 @@ class ServerSample:
     kv_occupancy: float | None = None
     kv_capacity_tokens: float | None = None
     preemptions_total: float | None = None
+    preemptions: tuple[tuple[str, float], ...] = ()
     prefix_hits_total: float | None = None
     prefix_queries_total: float | None = None
     prefix_hit_ratio: float | None = None
@@ -58,7 +71,11 @@ def read(text: bytes, engine: str = AUTO) -> ServerSample:
 
     Never fails: of a page that is none, `engine` is None (auto) and all else unknown.
     """
-    page = read_page(text, _WANTED)
+    return sample_of(read_page(text, WANTED), engine)
+
+
+def sample_of(page: Page, engine: str = AUTO) -> ServerSample:
+    """The sample of a page that was read already, of `WANTED` at least."""
     found = _recognised(page) if engine == AUTO else ENGINES.get(engine)
     if found is None:
         return ServerSample(None, dropped=page.dropped)
@@ -83,6 +100,7 @@ class _Reading:
         capacity = self._counts(engine.kv_capacity_tokens)
         hits, queries = _total(self._counts(engine.prefix_hits)), _total(self._counts(engine.prefix_queries))
         ratio = max(self._shares(engine.prefix_hit_ratio).values(), default=None)
+        preemptions = self._counts(engine.preemptions)
         ranks = sorted(set(occupancy) | set(capacity))[:MAX_RANKS]
         return ServerSample(
             engine=engine.name,
@@ -90,7 +108,8 @@ class _Reading:
             waiting=_total(self._counts(engine.waiting)),
             kv_occupancy=max(occupancy.values(), default=None),
             kv_capacity_tokens=_total(capacity),
-            preemptions_total=_total(self._counts(engine.preemptions)),
+            preemptions_total=_total(preemptions),
+            preemptions=tuple(preemptions.items()),
             prefix_hits_total=hits,
             prefix_queries_total=queries,
             prefix_hit_ratio=ratio if ratio is not None else _share(hits, queries),
@@ -198,7 +217,8 @@ def _wanted() -> frozenset[str]:
     return frozenset(names)
 
 
-_WANTED = _wanted()
+WANTED = _wanted()
+"""The metrics of a page that a sample is made of."""
 
 
 def increase(before: float | None, now: float | None) -> float:
@@ -206,6 +226,12 @@ def increase(before: float | None, now: float | None) -> float:
     if now is None or before is None:
         return 0.0
     return now - before if now >= before else now
+
+
+def preempted(before: ServerSample, now: ServerSample) -> float:
+    """Preemptions between two scrapes: each rank's increase, so that the restart of one hides nothing of another."""
+    known = dict(before.preemptions)
+    return sum(increase(known.get(rank), count) for rank, count in now.preemptions)
 
 
 def hit_ratio(before: ServerSample, now: ServerSample) -> float | None:

@@ -10,7 +10,6 @@ Everything but the emitter's lanes runs on one event loop.
 import asyncio
 import gc
 import logging
-import os
 import signal
 import sys
 import time
@@ -23,48 +22,36 @@ from sidecar import limits, otlp_spans, otlp_wire, pages
 from sidecar.admin import AdminDoor
 from sidecar.alarm import Alarm
 from sidecar.emit import Emitter, resource_attributes
+from sidecar.engine_latencies import ENGINE
+from sidecar.engine_view import EngineView
 from sidecar.eye import Eye
+from sidecar.gpu import GpuPoller
 from sidecar.labels import ModelLabels
+from sidecar.life import ListenError, announce, every, listen, read_again
 from sidecar.otlp_settings import ExportSettings
 from sidecar.poller import Poller
 from sidecar.proxy import Door, Manners
+from sidecar.settings import Address
 from sidecar.tally import Interval, Tally
+from sidecar.telemetry import edges_s
 from sidecar.upstream import Pool, Target
+from sidecar.usage_policy import Mode, UsagePolicy
 from sidecar.watch import EndedRequest
-from slo import objective
 from slo.objective import Spec
 from slo.signals import (
     BY_NAME,
-    CENSORED,
     ENVIRONMENT,
-    LATENCY_BUCKETS_S,
+    HEARTBEAT,
+    OTHER_MODEL,
     SERVICE_INSTANCE,
     SERVICE_NAME,
-    SIGNALS,
     SOURCE,
-    Metric,
+    UNKNOWN_MODEL,
 )
-from slo.source import SpecError
 
 log = logging.getLogger(__name__)
 
 GIL_SWITCH_S = 0.0005  # an exporting thread hands the interpreter back to the loop after this, not after 5 ms
-BACKLOG = 1024
-
-
-class ListenError(Exception):
-    """An address that cannot be listened on; the message is for the user."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +66,9 @@ class Scrape:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line decided."""
+    """What the command line decided. `upstream` None: no request passes, the engine's page alone is read."""
 
-    upstream: Target
+    upstream: Target | None
     listen: Address
     admin: Address
     service: str
@@ -97,22 +84,16 @@ class Options:
     connect_s: float = limits.CONNECT_S
     drain_s: float = limits.DRAIN_S
     admin_token: str | None = None
-
-
-def edges_s(spec: Spec | None, metric: Metric) -> tuple[float, ...]:
-    """Classic bucket edges of a metric: the usual ones, and every threshold that is judged on it."""
-    found = list(LATENCY_BUCKETS_S)
-    for item in spec.objectives if spec is not None else ():
-        judged = SIGNALS[item.signal]
-        if judged.threshold == "duration" and item.threshold is not None and metric in (judged.metric, CENSORED):
-            found.append(float(item.threshold))
-    return tuple(found)
+    inject_usage: Mode = "auto"
+    gpu: bool = True
+    visible_gpus: str | None = None
 
 
 class Sidecar:
     """All of it, wired."""
 
     def __init__(self, options: Options, loop: asyncio.AbstractEventLoop) -> None:
+        assert options.upstream is not None, "without an upstream there is nothing to stand before"
         self._options, self._loop, self._spec = options, loop, options.spec
         self._reload_ok = True
         self._reloading: asyncio.Task[None] | None = None
@@ -126,16 +107,28 @@ class Sidecar:
             class_header=options.class_header.lower().encode(),
         )
         self._eye.load(options.spec)
+        self._eye.usage = UsagePolicy(options.inject_usage, options.scrape.engine)
         self._door = Door(Pool(options.upstream, connect_s=options.connect_s), self._eye, options.manners)
-        own = resource_attributes(self._identity(), version=options.version)
-        self._emitter = Emitter(options.export, resource=otlp_wire.resource(own.items()), version=options.version)
-        self._poller = self._make_poller(options.scrape)
+        own, of_engine = (
+            resource_attributes(self._identity(source), version=options.version) for source in ("proxy", ENGINE)
+        )
+        self._emitter = Emitter(
+            options.export,
+            resource=otlp_wire.resource(own.items()),
+            engine_resource=otlp_wire.resource(of_engine.items()),
+            version=options.version,
+        )
+        self._engine = EngineView(self._engine_label)
+        self._poller = self._make_poller(options.upstream, options.scrape)
+        self._gpu = self._make_gpu_poller() if options.gpu else None
         sources = pages.Sources(
             service=options.service,
             environment=str(own.get(ENVIRONMENT, "")),
             door=self._door,
             eye=self._eye,
             poller=self._poller,
+            gpu=self._gpu,
+            engine=self._engine.latencies,
             emitter=self._emitter,
             spec=lambda: self._spec,
             reload_ok=lambda: self._reload_ok,
@@ -144,22 +137,40 @@ class Sidecar:
         self._began_s, self._seconds = time.monotonic(), 0
         self._start_ns = self._exported_ns = time.time_ns()
 
-    def _identity(self) -> dict[str, str]:
+    def _identity(self, source: str) -> dict[str, str]:
         own = {
             SERVICE_NAME: self._options.service,
             SERVICE_INSTANCE: str(uuid.uuid4()),
-            SOURCE: "proxy",
+            SOURCE: source,
         }
         if self._spec is not None and self._spec.environment:
             own[ENVIRONMENT] = self._spec.environment
         return own
 
-    def _make_poller(self, scrape: Scrape) -> Poller:
+    def _make_poller(self, target: Target, scrape: Scrape) -> Poller:
         poller = Poller(
-            self._options.upstream, self._eye, url=scrape.url, engine=scrape.engine, interval_s=scrape.interval_s
+            target,
+            self._eye,
+            url=scrape.url,
+            engine=scrape.engine,
+            interval_s=scrape.interval_s,
+            on_page=lambda page, engine, _: self._engine.page(page, engine),
         )
         poller.on_reached = self._reached
         return poller
+
+    def _engine_label(self, model: str | None) -> str:
+        """The label of a model that the engine names; its counts exist, so that nobody reads them off its histogram."""
+        label = self._eye.labels.of(model)
+        if label in (OTHER_MODEL, UNKNOWN_MODEL):
+            self._eye.introduce((label,))
+        return label
+
+    def _make_gpu_poller(self) -> GpuPoller:
+        def on_loop(act: Callable[..., object], *arguments: object) -> None:
+            self._loop.call_soon_threadsafe(self._eye.look, act, *arguments)
+
+        return GpuPoller(self._tally, on_loop=on_loop, visible=self._options.visible_gpus)
 
     def _reached(self) -> None:
         self._door.pool.reached = True
@@ -168,9 +179,9 @@ class Sidecar:
 
     async def run(self) -> None:
         """Serve until a signal, then drain and send the last telemetry. ListenError: nothing has begun."""
-        proxy = await self._listen(self._door, self._options.listen, "--listen")
+        proxy = await listen(self._door, self._options.listen, flag="--listen")
         try:
-            admin = await self._listen(self._admin, self._options.admin, "--admin")
+            admin = await listen(self._admin, self._options.admin, flag="--admin")
         except ListenError:
             proxy.close()
             raise
@@ -180,22 +191,12 @@ class Sidecar:
         gc.collect()
         gc.freeze()  # what lives as long as the process need not be searched again and again
         sys.setswitchinterval(GIL_SWITCH_S)
-        for what, server in (("proxy", proxy), ("admin", admin)):
-            host, port = server.sockets[0].getsockname()[:2]
-            print(f"{what}: http://{Address(host, port)}", flush=True)
+        announce("proxy", proxy)
+        announce("admin", admin)
         await self._stop.wait()
         await self._end(proxy, chores)
         admin.close()
         self._admin.close()
-
-    async def _listen(self, door: Door | AdminDoor, address: Address, flag: str) -> asyncio.Server:
-        try:
-            return await self._loop.create_server(door, address.host, address.port, backlog=BACKLOG)
-        except OSError as error:
-            # asyncio words this error at length; a name that cannot be resolved has a negative number of its own.
-            number = error.errno or 0
-            reason = (os.strerror(number) if number > 0 else error.strerror or str(error)).lower()
-            raise ListenError(f"cannot listen on {address} ({flag}): {reason}: choose another address") from None
 
     def _handle_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -219,6 +220,8 @@ class Sidecar:
         for chore in chores:
             chore.cancel()
         await asyncio.gather(*chores, return_exceptions=True)
+        if self._gpu is not None:
+            await self._loop.run_in_executor(None, self._gpu.close)
         if self._emitter.wants_metrics:
             self._eye.look(self._export)
         await self._loop.run_in_executor(None, self._emitter.close, limits.FLUSH_S)
@@ -226,22 +229,16 @@ class Sidecar:
     # Chores.
 
     def _chores(self) -> Iterator[Coroutine[None, None, None]]:
-        yield self._every(1.0, self._second)
+        yield every(1.0, self._second, look=self._eye.look)
         yield self._poller.poll_models()
         if self._options.scrape.on:
             yield self._poller.poll_metrics()
+        if self._gpu is not None:
+            yield self._gpu.poll()
         if self._emitter.wants_spans:
-            yield self._every(self._options.export.span_delay_s, self._emitter.flush_spans)
+            yield every(self._options.export.span_delay_s, self._emitter.flush_spans, look=self._eye.look)
         if self._emitter.wants_metrics:
-            yield self._every(self._options.export.metric_interval_s, self._export)
-
-    async def _every(self, interval_s: float, act: Callable[[], None]) -> None:
-        """Do `act` each interval, on a grid that does not drift; a fault in it is telemetry's own."""
-        next_s = time.monotonic()
-        while True:
-            next_s = max(next_s + interval_s, time.monotonic())
-            await asyncio.sleep(next_s - time.monotonic())
-            self._eye.look(act)
+            yield every(self._options.export.metric_interval_s, self._export, look=self._eye.look)
 
     def _second(self) -> None:
         now_s = time.monotonic()
@@ -261,15 +258,20 @@ class Sidecar:
         end_ns = max(time.time_ns(), self._exported_ns + 1)
         delta = self._options.export.delta
         counters, distributions = self._tally.take(delta=delta)
-        gauges = [*self._eye.gauges(time.monotonic_ns()), *self._poller.gauges(time.monotonic())]
+        now_s = time.monotonic()
+        gauges = [*self._eye.gauges(time.monotonic_ns()), *self._poller.gauges(now_s)]
+        if self._gpu is not None:
+            gauges += self._gpu.gauges(now_s)
+        start_ns = self._exported_ns if delta else self._start_ns
         self._emitter.offer_interval(
             Interval(
-                start_ns=self._exported_ns if delta else self._start_ns,
-                end_ns=end_ns,
+                start_ns,
+                end_ns,
                 delta=delta,
                 counters=tuple(point for point in counters if point.metric.name in BY_NAME),
                 gauges=tuple(gauges),
                 distributions=distributions,
+                engine=self._engine.interval(start_ns, end_ns, delta=delta, lived_s=self._tally.total(HEARTBEAT, ())),
             )
         )
         self._exported_ns = end_ns
@@ -282,19 +284,11 @@ class Sidecar:
 
     async def reload(self) -> None:
         """Read slo.yaml again; a bad one changes nothing but is said and shown."""
-        try:
-            specs = await self._loop.run_in_executor(None, objective.load, self._options.spec_paths)
-        except SpecError as error:
-            self._reload_ok = False
-            for problem in error.problems:
-                log.error("reload: %s", problem)
-            return
-        spec = next((spec for spec in specs if spec.service == self._options.service), None)
+        spec = await read_again(self._options.spec_paths, self._options.service)
+        self._reload_ok = spec is not None
         if spec is None:
-            self._reload_ok = False
-            log.error("reload: no spec of service %s: the old one stays", self._options.service)
             return
-        self._reload_ok, self._spec = True, spec
+        self._spec = spec
         self._eye.load(spec)
         self._tally.new_edges(lambda metric: edges_s(spec, metric))
         log.info("reload: spec %s is in force", spec.hash)

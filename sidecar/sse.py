@@ -23,9 +23,13 @@ RawEvent = tuple[bytes, bytes]
 
 
 class Reader(Protocol):
-    """What turns a body into events; `skipped` counts events over the size limit."""
+    """What turns a body into events; `skipped` counts events over the size limit. `at_boundary`: bytes have come, and
+    none of an unfinished event is held."""
 
     skipped: int
+
+    @property
+    def at_boundary(self) -> bool: ...
 
     def feed(self, data: bytes) -> list[RawEvent]: ...
 
@@ -37,13 +41,13 @@ class EventReader:
 
     __slots__ = (
         "_after_cr",
-        "_at_boundary",
         "_at_start",
         "_data",
         "_data_bytes",
         "_line",
         "_name",
         "_oversized",
+        "at_boundary",
         "skipped",
     )
 
@@ -52,7 +56,7 @@ class EventReader:
         self._line = UnfinishedLine(MAX_EVENT_BYTES + _LINE_SLACK_BYTES)
         self._after_cr = False  # the last read ended with CR: an LF that comes first in the next belongs to it
         self._at_start = True  # no line seen: a byte order mark may come
-        self._at_boundary = False  # past the start, and nothing of an unfinished event is held
+        self.at_boundary = False  # past the start, and nothing of an unfinished event is held
         self._clear()
 
     def _clear(self) -> None:
@@ -63,7 +67,7 @@ class EventReader:
 
     def feed(self, data: bytes) -> list[RawEvent]:
         """The events completed by `data`."""
-        if not self._at_boundary or not data.endswith(b"\n\n") or b"\r" in data:
+        if not self.at_boundary or not data.endswith(b"\n\n") or b"\r" in data:
             return self._lines(data)
         size = len(data)
         if data.startswith(b"data: ") and data.find(b"\n", 6) == size - 2 and size <= MAX_EVENT_BYTES:
@@ -113,7 +117,7 @@ class EventReader:
         if rest:
             self._line.add(rest)
         holds_some = self._line.begun or self._after_cr or self._data or self._name or self._oversized
-        self._at_boundary = not (holds_some or self._at_start)
+        self.at_boundary = not (holds_some or self._at_start)
         return events
 
     def _take_line(self, line: bytes, events: list[RawEvent]) -> None:
@@ -154,6 +158,10 @@ class LineReader:
         self.skipped = 0
         self._line = UnfinishedLine(MAX_EVENT_BYTES)
 
+    @property
+    def at_boundary(self) -> bool:
+        return not self._line.begun
+
     def feed(self, data: bytes) -> list[RawEvent]:
         """The lines completed by `data`."""
         first, *others = data.split(b"\n")
@@ -182,6 +190,7 @@ class WholeReader:
     """One JSON body: a single event, given at the end of the body. Over the limit nothing of it is kept."""
 
     __slots__ = ("_body", "_oversized", "skipped")
+    at_boundary = False
 
     def __init__(self) -> None:
         self.skipped = 0

@@ -8,7 +8,7 @@ counter that is born at 1 loses that event to every `increase()`.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from sidecar.histogram import ClassicHistogram, LogBuckets, LogHistogram
+from sidecar.histogram import ClassicHistogram, EdgeBuckets, LogBuckets, LogHistogram
 from slo.signals import Metric
 
 Attributes = tuple[tuple[str, str], ...]
@@ -29,12 +29,14 @@ class Distribution:
 
     metric: Metric
     attributes: Attributes
-    buckets: LogBuckets
+    buckets: LogBuckets | EdgeBuckets
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Everything of one export: counts of [start, end) when `delta`, of all time since `start_ns` otherwise."""
+    """Everything of one export: counts of [start, end) when `delta`, of all time since `start_ns` otherwise.
+
+    `engine`: what the engine says of the same requests, which goes out beside it under a resource of its own."""
 
     start_ns: int
     end_ns: int
@@ -42,6 +44,7 @@ class Interval:
     counters: tuple[Number, ...] = ()
     gauges: tuple[Number, ...] = ()
     distributions: tuple[Distribution, ...] = ()
+    engine: "Interval | None" = None
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ count where it gives one; it speaks of the answer up to the event that carries i
 stale and events are counted instead (a stream cut before its last usage, a count that only opens a stream).
 """
 
+from operator import sub
 from typing import Literal
 
 from sidecar.facts import MAX_CHOICES, Event, Usage
@@ -59,6 +60,15 @@ class Tokens:
         self.last_at_ns = at_ns
         self.events += 1
         self._is_current = False
+
+    def run(self, at_ns: list[int], *, answer: bool) -> None:
+        """Several token events in order, at least one."""
+        self.token(at_ns[0], answer=answer)
+        if len(at_ns) > 1:
+            longest_ns = max(map(sub, at_ns[1:], at_ns))
+            self.longest_gap_ns = max(self.longest_gap_ns, longest_ns)
+            self.last_at_ns = at_ns[-1]
+            self.events += len(at_ns) - 1
 
     def take(self, fact: Event, at_ns: int, *, streamed: bool) -> None:
         """What an event says of tokens. Of an answer that is not streamed only the counts matter: it has no pace."""

@@ -6,6 +6,7 @@ less time than servers keep theirs open. What can still race is the caller's to 
 """
 
 import asyncio
+import re
 import select
 import ssl
 import time
@@ -59,9 +60,22 @@ def parse_target(url: str) -> Target:
         raise ValueError(f"{url} is no URL of a server: {right}")
     if parts.query or parts.fragment or parts.username or parts.password:
         raise ValueError(f"a server's URL has no query, fragment or user: {right}")
+    if not _is_host(parts.hostname) or not _VISIBLE.fullmatch(parts.path):
+        raise ValueError(f"{url!r} is no URL of a server: {right}, with what is special escaped as %20")
     return Target(
         parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80), parts.path.rstrip("/")
     )
+
+
+_VISIBLE = re.compile(r"[!-~]*")
+
+
+def _is_host(name: str) -> bool:
+    """Whether a name can be looked up: neither a space in it nor an empty or endless part."""
+    try:
+        return _VISIBLE.fullmatch(name.encode("idna").decode("ascii")) is not None
+    except UnicodeError:
+        return False
 
 
 class Connection(asyncio.Protocol):
@@ -87,6 +101,11 @@ class Connection(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         if self._transport is not None:
             self._transport.write(data)
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether everything written has left for the server."""
+        return self._transport is not None and self._transport.get_write_buffer_size() == 0
 
     def pause_reading(self) -> None:
         if self._transport is not None:
@@ -184,9 +203,10 @@ class Pool:
         return connection
 
     def give(self, connection: Connection) -> None:
-        """Take back a connection whose exchange ended cleanly."""
+        """Take back a connection whose exchange ended cleanly. One that still owes the server bytes of a request that
+        was answered early would hold up the next."""
         connection.use(None)
-        if not connection.alive or len(self._idle) >= limits.POOL_CONNECTIONS:
+        if not connection.alive or not connection.is_flushed or len(self._idle) >= limits.POOL_CONNECTIONS:
             connection.abort()
             return
         connection.idle_since_s = time.monotonic()

@@ -14,8 +14,11 @@ from sidecar import dialects
 from sidecar.alarm import NEVER_NS
 from sidecar.deadlines import Judge
 from sidecar.exchange import Exchange, Record
+from sidecar.form import Form
 from sidecar.http_head import TRACEPARENT, RequestHead, ResponseHead, find, find_all
 from sidecar.trace_context import SpanContext, child_of
+from sidecar.usage_hide import UsageFilter
+from sidecar.usage_policy import Asking
 from slo.signals import IN_FLIGHT, WAITING_FIRST_TOKEN
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ class Watch:
         "_size",
         "_tail",
         "armed_ns",
+        "catch_up",
         "context",
         "kv_at_arrival",
         "kv_max",
@@ -59,6 +63,7 @@ class Watch:
         "request_class",
         "request_id",
         "start_unix_ns",
+        "usage",
         "violated",
     )
 
@@ -69,6 +74,9 @@ class Watch:
         self._judge: Judge | None = None
         self._first_seen = self._off = self.violated = False
         self.armed_ns = NEVER_NS
+        # A shell that tells of the answer's reads later than they came sets this; it must not raise.
+        self.catch_up: Callable[[], None] = _nothing
+        self.usage: Asking | None = None
         self.model: str | None = None
         self.start_unix_ns = 0
         self.kv_at_arrival: float | None = None
@@ -104,10 +112,14 @@ class Watch:
 
     def held(self, at_ns: int) -> None:
         """The whole request is here: t0."""
+        self._begin(at_ns, whole=True)
+
+    def _begin(self, at_ns: int, *, whole: bool) -> None:
+        """What is known of the request is all there will be; one that is not `whole` is glimpsed like a long one."""
         if self._exchange is not None or self._off:
             return
-        whole = self._size <= dialects.LOOK_BYTES
-        ask = dialects.read_ask(self._dialect, bytes(self._head), complete=whole, tail=self._tail, size=self._size)
+        complete = whole and self._size <= dialects.LOOK_BYTES
+        ask = dialects.read_ask(self._dialect, bytes(self._head), complete=complete, tail=self._tail, size=self._size)
         self._head, self._tail = bytearray(), b""
         if not ask.generates:
             self._off = True
@@ -119,9 +131,23 @@ class Watch:
         self._judge = Judge(self._eye.rules_of(ask, self.request_class), self._exchange)
         self._eye.begin(self, at_ns)
 
+    def asking(self, body: bytes) -> bytes:
+        """The body to send for one that was held: itself, or with usage asked for. Never raises."""
+        texts: list[bytes] = []
+        if self.usage is not None and self._exchange is not None:
+            self._eye.look(self.usage.edit, self._exchange.ask, body, texts)
+        return texts[0] if texts else body
+
+    def hiding(self, head: ResponseHead) -> UsageFilter | None:
+        """What the answer's body has to pass through, if anything. Never raises."""
+        filters: list[UsageFilter] = []
+        if self.usage is not None:
+            self._eye.look(self.usage.answered, head, filters)
+        return filters[0] if filters else None
+
     def answered(self, head: ResponseHead, at_ns: int) -> None:
         """The answer's final head; it may come before the request is whole."""
-        self.held(at_ns)
+        self._begin(at_ns, whole=False)
         if self._exchange is None:
             return
         if 200 <= head.status < 300:
@@ -136,10 +162,33 @@ class Watch:
 
     def data(self, payload: bytes, at_ns: int) -> None:
         """Bytes of the answer's body."""
-        if self._exchange is None or self._judge is None or not self._exchange.feed(payload, at_ns):
-            return
-        self._eye.last_token_ns = at_ns
-        if not self._first_seen:
+        if self._exchange is not None and self._exchange.feed(payload, at_ns):
+            self._token(at_ns)
+
+    def read(self, data: bytes, at_ns: int) -> None:
+        """As `data`, later than it came maybe, and learning what its form is."""
+        if self._exchange is not None and self._exchange.feed_and_learn(data, at_ns):
+            self._token(at_ns)
+
+    def texts(self, texts: list[bytes], at_ns: list[int]) -> None:
+        """Reads of `form` that came in this order, at least one, told by their texts: as `data` for each."""
+        if self._exchange is not None and self._exchange.feed_texts(texts, at_ns):
+            self._token(at_ns[-1])
+
+    @property
+    def form(self) -> Form | None:
+        """The form of reads that may be told by their texts; none before the first token."""
+        return self._exchange.form if self._exchange is not None else None
+
+    @property
+    def may_learn(self) -> bool:
+        """Whether it is worth while to tell of the next read soon."""
+        return self._exchange is not None and (not self._first_seen or self._exchange.may_learn)
+
+    def _token(self, at_ns: int) -> None:
+        """The newest token so far came at `at_ns`; of another request there may be a newer one."""
+        self._eye.last_token_ns = max(self._eye.last_token_ns, at_ns)
+        if not self._first_seen and self._judge is not None:
             self._first_seen = True
             self._eye.count(self, self._judge.first_token())
             self._eye.alarm.set(self)
@@ -150,12 +199,14 @@ class Watch:
 
     def lost(self, at_ns: int, error_type: str) -> None:
         """The server failed us."""
-        self.held(at_ns)
+        if error_type in ("connect_refused", "connect_failed"):
+            self._eye.usage.server_gone()
+        self._begin(at_ns, whole=False)
         self._end(lambda exchange: exchange.upstream_lost(at_ns, error_type))
 
     def refused(self, at_ns: int, status: int) -> None:
         """We refused the rest of the request ourselves."""
-        self.held(at_ns)
+        self._begin(at_ns, whole=False)
 
         def end(exchange: Exchange) -> None:
             if exchange.status is None:
@@ -171,6 +222,7 @@ class Watch:
     def _end(self, act: Callable[[Exchange], None]) -> None:
         """Let the exchange end and let go of it, even should a fault keep it from being counted."""
         exchange, judge = self._exchange, self._judge
+        self.catch_up = _nothing
         if exchange is None or judge is None:
             return
         try:
@@ -189,6 +241,7 @@ class Watch:
         self._eye.look(self._passed, now_ns)
 
     def _passed(self, now_ns: int) -> None:
+        self.catch_up()
         if self._judge is not None:
             self._eye.count(self, self._judge.passed(now_ns))
 
@@ -213,6 +266,10 @@ class Watch:
             kv_max=self.kv_max,
             violated=self.violated,
         )
+
+
+def _nothing() -> None:
+    """What most shells have put aside."""
 
 
 def _request_id(head: RequestHead) -> str | None:

@@ -55,6 +55,7 @@ def signals_page() -> str:
     ]
     groups = (
         ("Exported by the sidecar over OTLP, and on its `/metrics`", signals.WIRE_METRICS),
+        ("GPUs, beside a driver of NVIDIA's: the same way", signals.GPU_METRICS),
         ("The sidecar's word on itself, on its `/metrics`", signals.SIDECAR_METRICS),
         ("Computed by the collector, on its `/metrics`", signals.COLLECTOR_METRICS),
     )

@@ -131,7 +131,7 @@ def test_names_on_the_wire_are_typed_in_one_place() -> None:
 
 
 def test_prometheus_names_of_metrics_are_never_typed_outside_signals() -> None:
-    metrics = (*signals.WIRE_METRICS, *signals.SIDECAR_METRICS, *signals.COLLECTOR_METRICS)
+    metrics = (*signals.WIRE_METRICS, *signals.GPU_METRICS, *signals.SIDECAR_METRICS, *signals.COLLECTOR_METRICS)
     names = {n for m in metrics for n in (m.name, m.prometheus)}
     typed = [
         f"{name(path)}:{number} {n}"

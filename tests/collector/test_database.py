@@ -9,7 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from collector import schema
-from collector.database import database_url, open_database, reading, shown
+from collector.database import database_url, held_alone, open_database, reading, shown
 from collector.errors import UnusableDatabaseError
 
 URLS = {
@@ -123,3 +123,38 @@ def _write(path: Path) -> None:
     with connection:
         connection.execute("INSERT INTO batch VALUES (x'00', 1)")
     connection.close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_was_deleted_or_replaced_takes_nothing_more(tmp_path: Path, replaced: bool) -> None:
+    """SQLite would write on into the deleted one, and what was acknowledged would be lost."""
+
+    async def scenario() -> None:
+        path = tmp_path / "a.db"
+        engine = await open_database(database_url(str(path)))
+        path.rename(tmp_path / "moved.db")
+        if replaced:
+            path.write_bytes((tmp_path / "moved.db").read_bytes())
+        with pytest.raises(OSError, match="deleted or replaced"):
+            async with engine.begin() as connection:
+                await connection.execute(text("DELETE FROM batch"))
+        path.unlink(missing_ok=True)
+        (tmp_path / "moved.db").rename(path)
+        async with engine.begin() as connection:
+            await connection.execute(text("DELETE FROM batch"))
+        await engine.dispose()
+
+    asyncio.run(scenario())
+
+
+def test_a_file_has_one_collector_and_any_number_of_readers(tmp_path: Path) -> None:
+    url = database_url(str(tmp_path / "a.db"))
+    (tmp_path / "a.db").touch()
+    with held_alone(url):
+        with pytest.raises(UnusableDatabaseError, match="another collector"), held_alone(url):
+            pass
+        with sqlite3.connect(tmp_path / "a.db") as reader:
+            reader.execute("CREATE TABLE batch (digest, at_s)")
+        reader.close()
+    with held_alone(url):
+        pass

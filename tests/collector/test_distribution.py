@@ -93,6 +93,7 @@ REJECTED = {
     "zeros beyond all": (changed(lambda p: setattr(p, "zero_count", 2**63)), "a count above"),
     "a count that does not add up": (changed(lambda p: setattr(p, "count", 6)), "hold 5 values and the count says 6"),
     "a sum that is no number": (changed(lambda p: setattr(p, "sum", math.nan)), "finite numbers"),
+    "a sum beyond all": (changed(lambda p: setattr(p, "sum", 9e307)), "finite numbers"),
     "an endless maximum": (changed(lambda p: setattr(p, "max", math.inf)), "finite numbers"),
     "a negative minimum": (changed(lambda p: setattr(p, "min", -1.0)), "finite numbers"),
     "unsorted bounds": (explicit_changed(unsorted), "ascending"),

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request, Response
 from google.rpc.status_pb2 import Status
 
 from collector import intake
+from collector.body import MAX_JSON_BYTES
 from collector.errors import UnavailableError
 from collector.measurement import Batch
 from collector.store import Counted
@@ -31,14 +32,17 @@ class Door:
 
 
 def posted(
-    door: Door, *bodies: bytes | AsyncIterator[bytes], headers: dict[str, str] = PROTOBUF
+    door: Door,
+    *bodies: bytes | AsyncIterator[bytes],
+    headers: dict[str, str] = PROTOBUF,
+    limit: int = intake.ROOM_BYTES,
 ) -> list[httpx.Response]:
     """The answers to the bodies, and the counts of refusals as the last `extensions` entry."""
-    app, refused = FastAPI(), Counter[int]()
+    app, refused, room = FastAPI(), Counter[int](), intake.Room(limit)
 
     @app.post("/v1/metrics")
     async def metrics(request: Request) -> Response:
-        return await intake.taken("metrics", request, door, refused)  # type: ignore[arg-type]
+        return await intake.taken("metrics", request, door, refused=refused, room=room)  # type: ignore[arg-type]
 
     async def story() -> list[httpx.Response]:
         transport = httpx.ASGITransport(app)
@@ -47,6 +51,7 @@ def posted(
 
     answers = asyncio.run(story())
     answers[-1].extensions["refused"] = dict(refused)
+    assert room.used == 0
     return answers
 
 
@@ -103,3 +108,20 @@ def test_a_body_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
 
     (answer,) = posted(Door(Counted), slow())
     assert answer.status_code == 408
+
+
+def test_more_than_there_is_room_for_is_asked_to_come_again() -> None:
+    first, second = posted(Door(Counted), BODY, BODY + BODY, limit=len(BODY) + 1)
+    assert (first.status_code, second.status_code) == (200, 503)
+    assert "retry-after" in second.headers
+
+
+def test_a_long_body_is_read_like_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "INLINE_BYTES", 10)
+    good, bad = posted(Door(Counted), BODY, b"\xff" * 100)
+    assert (good.status_code, bad.status_code) == (200, 400)
+
+
+def test_json_is_taken_up_to_its_own_limit() -> None:
+    (answer,) = posted(Door(Counted), b"{" + b" " * MAX_JSON_BYTES + b"}", headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["code"]) == (413, 8)

@@ -1,9 +1,11 @@
 """Memory mirrors the database: what is read back at a start judges as what was kept live."""
 
 import asyncio
+from pathlib import Path
 
 from collector.evaluate import evaluate
-from tests.collector import exports
+from slo import signals
+from tests.collector import exports, messages
 from tests.collector.stores import NOW_S, Clock, batch, store
 
 
@@ -57,5 +59,20 @@ def test_folding_changes_nothing(database: str) -> None:
             assert first.slo == second.slo
             assert sum(row.good for row in first.slo) == 10
             assert not one.ledger.seen
+
+    asyncio.run(story())
+
+
+def test_cumulative_streams_that_stopped_are_forgotten(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with store(f"{tmp_path}/a.db") as one:
+            for number, at_s in enumerate((NOW_S - 100, NOW_S - 5)):
+                point = messages.number(1, at_s=at_s, start_s=at_s - 9, attributes={"worker": number})
+                beats = messages.counter(signals.HEARTBEAT.name, point, temporality=messages.CUMULATIVE)
+                await one.count(b"%d" % number, batch(messages.metrics(beats)))
+            assert len(one.ledger.streams) == 2
+            one.ledger.forget_streams(before_s=NOW_S - 50)
+            (left,) = one.ledger.streams.values()
+            assert left.end_ns == (NOW_S - 5) * messages.NS
 
     asyncio.run(story())

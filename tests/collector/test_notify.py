@@ -1,6 +1,7 @@
 """Receivers that are really there, gone, and back: what they are told, and how often."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -209,3 +210,36 @@ def test_names_of_receivers_hold_no_secrets() -> None:
 def test_notices_are_plain_values() -> None:
     assert isinstance(notice(), Notice)
     assert notice() == notice()
+
+
+@pytest.mark.parametrize("more", [b"x: y\r\n", b"\r\n" + b"x" * 60_000])
+def test_an_answer_without_end_costs_a_moment(more: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers that drip end the attempt; of a body without end nothing is read."""
+    monkeypatch.setattr(notify, "ANSWER_S", 1.0)
+
+    async def answer(_: asyncio.StreamReader, writing: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            writing.write(b"HTTP/1.1 200 OK\r\n")
+            while True:
+                writing.write(more)
+                await writing.drain()
+                await asyncio.sleep(0.05)
+        writing.close()
+        ended.set()
+
+    ended = asyncio.Event()
+
+    async def story(client: httpx.AsyncClient) -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        told = Alertmanager(client, f"http://127.0.0.1:{port}")
+        async with asyncio.timeout(support.PATIENCE_S):
+            if more.startswith(b"\r\n"):
+                assert await told.deliver([notice()], NOW_S) == 1
+            else:
+                with pytest.raises(TimeoutError):
+                    await told.deliver([notice()], NOW_S)
+            await ended.wait()
+        server.close()
+
+    asyncio.run(with_client(story))

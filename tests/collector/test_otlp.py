@@ -177,7 +177,7 @@ class TestSpans:
         batch = self.read(messages.span(LATENCIES, start_s=T0, end_s=T0 - 29))
         assert (batch.spans, batch.rejected, batch.ignored) == ((), (), (Tally(STEPPED_SPAN, 1),))
 
-    @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf"), "0.3", True])
+    @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf"), 1e300, "0.3", True])
     def test_what_is_no_latency_is_rejected_with_its_span(self, value: Value) -> None:
         batch = self.read(messages.span({**LATENCIES, signals.LATENCY_E2E: value}), messages.span(LATENCIES))
         assert len(batch.spans) == 2

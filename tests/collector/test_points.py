@@ -30,6 +30,11 @@ REJECTED = {
     "a gauge as changes": (messages.counter(signals.IN_FLIGHT.name, messages.number(1)), "send values"),
     "a negative count": (messages.counter(HEARTBEAT, messages.number(-1)), "a count must be from 0"),
     "an endless count": (messages.counter(HEARTBEAT, messages.number(1e300)), "a count must be from 0"),
+    "a value beyond all": (messages.gauge(signals.IN_FLIGHT.name, messages.number(1.7e308)), "within 1e+18 of 0"),
+    "more events than can be added up": (
+        messages.counter(EVENTS, messages.number(1 << 48, attributes=EVENT | {signals.RESULT: "good"})),
+        "a count must be from 0",
+    ),
     "an infinite value": (messages.gauge(signals.IN_FLIGHT.name, messages.number(float("inf"))), "no finite number"),
     "milliseconds": (messages.exponential(TTFT, messages.exponential_point([1.0]), unit="ms"), "send seconds"),
     "an event of no objective": (messages.counter(EVENTS, messages.number(1, attributes={})), "an event needs"),
@@ -118,3 +123,18 @@ def test_a_counter_keeps_the_attributes_that_its_metric_names() -> None:
 def test_a_latency_names_its_model(found: dict[str, Value], model: str) -> None:
     (point,) = read(messages.exponential(TTFT, messages.exponential_point([1.0], attributes=found))).latencies
     assert point.model == model
+
+
+def test_of_an_endless_unit_only_the_beginning_is_told() -> None:
+    metric = messages.exponential(TTFT, messages.exponential_point([1.0]), unit='"\n\0' + "x" * 1_000_000)
+    (tally,) = read(metric).rejected
+    assert "send seconds" in tally.reason
+    assert len(tally.reason) < 200
+
+
+@pytest.mark.parametrize("temporality", [CUMULATIVE, messages.DELTA])
+def test_a_start_beyond_the_end_is_the_end(temporality: int) -> None:
+    point = messages.number(5, attributes=EVENT | {signals.RESULT: "good"})
+    point.start_time_unix_nano = 2**64 - 1
+    (event,) = read(messages.counter(EVENTS, point, temporality=temporality)).events
+    assert event.interval.start_ns == event.interval.end_ns == point.time_unix_nano

@@ -14,6 +14,7 @@ from collector.rollup import (
     MAX_LAYOUTS,
     REPEATED,
     TOO_MANY_LAYOUTS,
+    TOO_MANY_SERVICES,
     TOO_NEW,
     TOO_OLD,
     Intake,
@@ -27,6 +28,7 @@ from tests.collector.messages import CUMULATIVE, T0, Value, wire
 
 INTAKE = Intake(now_s=T0 + 100, tick_s=10, oldest_s=T0 - 3600, since_s=T0)
 TTFT, EVENTS, HEARTBEAT = signals.TTFT.name, signals.SLO_EVENTS.name, signals.HEARTBEAT.name
+REQUESTS = signals.REQUESTS.name
 
 
 def event(result: str, model: str = "m") -> dict[str, Value]:
@@ -274,3 +276,25 @@ def test_streams_beyond_the_limit_are_rejected_and_those_known_go_on(monkeypatch
     assert [row.good for row in rows.slo] == [2]
     assert rows.counters == ()
     assert [tally.count for tally in rows.rejected] == [1]
+
+
+def of_service(name: str) -> Deltas:
+    sent = (messages.counter(EVENTS, messages.number(1, attributes=event("good"))),)
+    body = messages.metrics(*sent, resource=messages.SIDECAR | {signals.SERVICE_NAME: name}).SerializeToString()
+    return fold(decode_metrics(body, json=False), intake=INTAKE, streams={})
+
+
+def test_services_beyond_the_limit_are_rejected_and_those_known_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collector.rollup.MAX_SERVICES", 1)
+    seen = identities(cap_series(of_service("a"), seen=frozenset(), max_series=10))
+    again = of_service("a")
+    assert cap_series(again, seen=seen, max_series=10) is again
+    refused = cap_series(concat((again, of_service("b"))), seen=seen, max_series=10)
+    assert {row.service for row in (*refused.slo, *refused.known, *refused.instances)} == {"a"}
+    assert [(tally.reason, tally.count) for tally in refused.rejected] == [(TOO_MANY_SERVICES, 1)]
+
+
+def test_counters_beyond_the_limit_of_series_move_to_other_and_lose_nothing() -> None:
+    points = (messages.number(1, attributes={signals.REQUEST_MODEL: model}) for model in "abcd")
+    capped = cap_series(folded(messages.counter(REQUESTS, *points)), seen=frozenset(), max_series=2)
+    assert [(row.model, row.value) for row in capped.counters] == [("a", 1.0), ("b", 1.0), ("other", 2.0)]

@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -195,3 +196,16 @@ def test_an_address_that_is_not_ours() -> None:
         taken.listen()
         with pytest.raises(ListenError, match="choose another"):
             listening("127.0.0.1", taken.getsockname()[1])
+
+
+def test_a_database_that_is_held_by_another_does_not_hold_the_end_up(tmp_path: Path) -> None:
+    with collector(tmp_path, "--tick", "1s", "--drain-timeout", "1s") as running:
+        holder = sqlite3.connect(tmp_path / "firsttoken.db", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        message = exports.second(good=1, bad=0, at_s=int(time.time()))
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(send, running.url, message)
+            until(lambda: ask(f"{running.url}/readyz").status == 503)
+            assert running.stop() == 0
+            assert answer.result().status >= 500
+        holder.close()

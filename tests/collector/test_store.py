@@ -214,3 +214,27 @@ def test_reasons_of_drops_are_bounded() -> None:
     tallies.drop(Tally(f"reason {number}", 2) for number in range(MAX_REASONS + 7))
     assert len(tallies.dropped) == MAX_REASONS + 1
     assert tallies.dropped["other"] == 14
+
+
+def test_a_database_that_is_held_by_another_is_told_before_senders_give_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("collector.store.PATIENCE_S", 0.3)
+
+    async def story() -> None:
+        async with store(f"{tmp_path}/a.db") as one:
+            holder = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
+            holder.execute("BEGIN IMMEDIATE")
+            told = await asyncio.gather(*(count(one, name) for name in "abc"), return_exceptions=True)
+            assert [type(error) for error in told] == [UnavailableError] * 3
+            assert one.failing is not None
+            holder.execute("ROLLBACK")
+            holder.close()
+            monkeypatch.setattr("collector.store.PATIENCE_S", 30.0)
+            for name in "abc":
+                await count(one, name)
+            assert remembered(one) == (9, 3)
+            assert (await one.read(totals))["good"] == 9
+            assert one.failing is None
+
+    asyncio.run(story())

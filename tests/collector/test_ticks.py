@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from collector import commit, schema, ticks
 from collector.notice import Notice
 from collector.notify import Notifier
 from collector.store import Store
-from collector.ticks import Ticks
+from collector.ticks import STEP_BACK_S, Ticks
 from tests.collector import exports
 from tests.collector.stores import NOW_S, Clock, batch, store
 from tests.collector.support import SPEC
@@ -143,10 +143,31 @@ def test_a_clock_that_steps_back_rewrites_no_later_figure(database: str) -> None
         clock = Clock()
         async with ticking(database, clock) as (_, loop, _ears):
             await loop.tick()
-            clock.now_s -= 600
+            clock.now_s -= STEP_BACK_S
             await loop.tick()
             assert loop.latest is not None
             assert loop.latest.at_s == NOW_S
+
+    asyncio.run(story())
+
+
+def test_a_clock_that_was_far_ahead_is_followed_back(database: str) -> None:
+    """Windows only move on: without a new start nothing would be evaluated until the wrong time has come."""
+
+    async def story() -> None:
+        clock = Clock(NOW_S + 86400)
+        async with ticking(database, clock) as (one, loop, _ears):
+            await loop.tick()
+            await loop.settled()
+            clock.now_s = NOW_S
+            await seconds(one, loop, clock, count=20, good=0, bad=10)
+            await loop.settled()
+            assert loop.latest is not None
+            assert loop.latest.at_s == NOW_S + 20
+            assert states(loop) == {"firing"}
+            assert all(alert.fired_s is None or alert.fired_s <= clock.now_s for alert in loop.alerts)
+            latest = await one.read(lambda connection: connection.scalar(text("SELECT max(at_s) FROM burn_rate")))
+            assert latest == NOW_S + 20
 
     asyncio.run(story())
 

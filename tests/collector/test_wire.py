@@ -65,3 +65,9 @@ def test_a_stream_is_its_sender_its_name_and_its_attributes_in_any_order() -> No
 
 def test_tallies_are_sorted_and_never_of_nothing() -> None:
     assert wire.tallies(Counter({"b": 2, "a": 1, "c": 0})) == (Tally("a", 1), Tally("b", 2))
+
+
+def test_a_model_that_is_called_like_all_of_them_is_another() -> None:
+    assert wire.model({signals.REQUEST_MODEL: "*"}) == signals.OTHER_MODEL
+    assert wire.model({signals.REQUEST_MODEL: "", signals.RESPONSE_MODEL: "m*"}) == "m*"
+    assert wire.model({}) == ""

@@ -304,12 +304,12 @@ def test_the_batch_is_changed_or_left(faulty: Server) -> None:
     assert faulty.post("/admin/batch", {"max_batch": 8}).status_code == 200
 
 
-async def ask_from(app: FastAPI, host: str, method: str, path: str) -> int:
+async def ask_from(app: FastAPI, host: str, method: str, path: str, *, kind: str = "http.request") -> int:
     """The status an ASGI call from `host` gets; a test cannot come from another machine over a real socket."""
     sent: list[Message] = []
 
     async def receive() -> Message:
-        return {"type": "http.request", "body": b"{}", "more_body": False}
+        return {"type": kind, "body": b"{}", "more_body": False}
 
     async def send(message: Message) -> None:
         sent.append(message)
@@ -355,6 +355,14 @@ def test_admin_answers_this_machine_only(host: str, status: int, method: str, pa
     for verb in ("GET", "POST"):
         found = asyncio.run(ask_from(app, host, verb, "/admin/batch"))
         assert found == (403 if status == 403 else {"GET": 200, "POST": 400}[verb])
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions", "/admin/faults", "/admin/batch"])
+def test_a_client_that_leaves_while_sending_is_no_fault_of_the_server(path: str) -> None:
+    engine, _, metrics = scripted_engine(Script())
+    app = build_app(Service(engine, metrics, Served(("demo",), 100), "1"), Handover(engine))
+    # What escaped here would be a traceback in the log for every client that hangs up.
+    assert asyncio.run(ask_from(app, "127.0.0.1", "POST", path, kind="http.disconnect")) == 400
 
 
 def test_a_crash_of_the_engine_fails_everyone_and_shows_in_health(caplog: pytest.LogCaptureFixture) -> None:

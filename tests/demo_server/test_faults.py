@@ -37,6 +37,13 @@ def test_what_is_wrong_is_named_in_one_line(patch: dict[str, object], says: str)
     assert caught.value.message == says
 
 
+def test_of_a_long_value_the_beginning_is_shown() -> None:
+    for patch in ({"slow": "9" * 10_000}, {"hang": "9" * 10_000}, {"9" * 10_000: 1}):
+        with pytest.raises(BadRequestError, match="'9999") as caught:
+            changed(HEALTHY, patch)
+        assert len(caught.value.message) < 200
+
+
 @pytest.mark.parametrize(
     ("slow", "measured_s", "floor_s", "target_s"),
     [

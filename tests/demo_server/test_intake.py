@@ -1,9 +1,18 @@
 import json
 
 import pytest
+from pydantic import ValidationError
 
 from demo_server.errors import BadRequestError, UnknownModelError
-from demo_server.intake import Served, read_chat, read_completion
+from demo_server.intake import (
+    MAX_MESSAGES,
+    MAX_PROMPTS,
+    ChatBody,
+    CompletionBody,
+    Served,
+    read_chat,
+    read_completion,
+)
 from demo_server.sequence import Sampling
 from demo_server.text import encode, encode_chat
 
@@ -154,3 +163,25 @@ def test_an_unknown_model_is_named_with_those_served() -> None:
 def test_a_prompt_that_fits_exactly_is_taken() -> None:
     body = json.dumps({"prompt": [1] * 99}).encode()
     assert read_completion(body, SERVED).generation.sampling.max_tokens == 1
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"prompt":[%s1.5]}', b'{"prompt":[%s{}]}', b'{"messages":[%s1]}', b'{"messages":[%s{}]}']
+)
+def test_of_many_faults_few_are_written_down(body: bytes) -> None:
+    """A fault of each of a million elements would keep the server from everyone else for a minute."""
+    many = body % (b"{},1.5," * 500)
+    form = ChatBody if b"messages" in body else CompletionBody
+    with pytest.raises(ValidationError) as caught:
+        form.model_validate_json(many)
+    assert caught.value.error_count() < 10
+
+
+def test_a_list_longer_than_any_model_can_take_is_refused() -> None:
+    messages = [{"role": "user"}] * (MAX_MESSAGES + 1)
+    with pytest.raises(BadRequestError, match="at most 8192"):
+        read_chat(json.dumps({"messages": messages}).encode(), SERVED)
+    prompts: tuple[list[object], ...] = ([""] * (MAX_PROMPTS + 1), [[]] * (MAX_PROMPTS + 1))
+    for prompt in prompts:
+        with pytest.raises(BadRequestError):
+            read_completion(json.dumps({"prompt": prompt}).encode(), SERVED)

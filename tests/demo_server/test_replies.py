@@ -81,3 +81,7 @@ def test_errors_have_openais_form() -> None:
     assert json.loads(error_body(BadRequestError("no", param="n"))) == {"error": detail}
     (event,) = chunks(error_event(EngineFailedError("gone")).decode())
     assert event == {"error": {"message": "gone", "type": "InternalServerError", "param": None, "code": 500}}
+
+
+def test_an_error_may_name_what_utf8_cannot_hold() -> None:
+    assert json.loads(error_body(BadRequestError("no", param="\ud800x")))["error"]["param"] == "?x"

@@ -74,11 +74,29 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def sidecar(upstream: str, *arguments: str, cwd: Path, **environ: str) -> Iterator[Process]:
+def sidecar(upstream: str, *arguments: str, cwd: Path, module: str = "sidecar", **environ: str) -> Iterator[Process]:
     """A sidecar before `upstream`; gone afterwards, whatever happened."""
-    command = [sys.executable, "-m", "sidecar", "--upstream", upstream, "--listen", "127.0.0.1:0"]
+    places = ["--upstream", upstream, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+    command = [sys.executable, "-m", module, *places, *arguments]
+    with _running(command, 2, cwd=cwd, **environ) as (popen, (proxy, admin), errors):
+        yield Process(popen, proxy, admin, errors)
+
+
+@contextlib.contextmanager
+def scraping(page: str, *arguments: str, cwd: Path, **environ: str) -> Iterator[Process]:
+    """A sidecar that stands before nothing and reads `page`; it has no proxy."""
+    command = [sys.executable, "-m", "sidecar", "--scrape", page, "--admin", "127.0.0.1:0", *arguments]
+    with _running(command, 1, cwd=cwd, **environ) as (popen, (admin,), errors):
+        yield Process(popen, 0, admin, errors)
+
+
+@contextlib.contextmanager
+def _running(
+    command: list[str], listeners: int, *, cwd: Path, **environ: str
+) -> Iterator[tuple[subprocess.Popen[str], list[int], list[str]]]:
+    """A process that announces so many listeners: itself, their ports, and its growing stderr."""
     with subprocess.Popen(
-        [*command, "--admin", "127.0.0.1:0", *arguments],
+        command,
         cwd=cwd,
         env=environment(PYTHONPATH=str(Path(__file__).parents[2]), **environ),
         stdout=subprocess.PIPE,
@@ -96,8 +114,7 @@ def sidecar(upstream: str, *arguments: str, cwd: Path, **environ: str) -> Iterat
         for reader in readers:
             reader.start()
         try:
-            proxy, admin = _port(lines, popen, errors), _port(lines, popen, errors)
-            yield Process(popen, proxy, admin, errors)
+            yield popen, [_port(lines, popen, errors) for _ in range(listeners)], errors
         finally:
             if popen.poll() is None:
                 popen.kill()

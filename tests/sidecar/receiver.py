@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, ResourceMetrics
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 Attribute = str | bool | int | float | list[str] | None
@@ -33,13 +33,15 @@ class Receiver:
         requests = [ExportTraceServiceRequest.FromString(body) for path, body in self.accepted if "traces" in path]
         return [s for r in requests for rs in r.resource_spans for ss in rs.scope_spans for s in ss.spans]
 
-    def metrics(self) -> list[Metric]:
+    def resource_metrics(self) -> list[ResourceMetrics]:
         requests = [ExportMetricsServiceRequest.FromString(body) for path, body in self.accepted if "metrics" in path]
-        return [m for r in requests for rm in r.resource_metrics for sm in rm.scope_metrics for m in sm.metrics]
+        return [one for request in requests for one in request.resource_metrics]
+
+    def metrics(self) -> list[Metric]:
+        return [m for rm in self.resource_metrics() for sm in rm.scope_metrics for m in sm.metrics]
 
     def resource(self) -> dict[str, Attribute]:
-        requests = [ExportMetricsServiceRequest.FromString(body) for path, body in self.accepted if "metrics" in path]
-        return attributes(requests[0].resource_metrics[0].resource.attributes)
+        return attributes(self.resource_metrics()[0].resource.attributes)
 
 
 def attributes(pairs: object) -> dict[str, Attribute]:

@@ -62,6 +62,28 @@ def test_scrape_can_be_named_or_off() -> None:
     assert not options("--scrape", "off").scrape.on
 
 
+def test_a_page_to_scrape_is_enough_where_nothing_is_stood_before() -> None:
+    made = read(["--scrape", "http://e:1/metrics", "--engine", "vllm"], {})
+    assert made.upstream is None
+    assert (made.scrape.url, made.scrape.engine) == ("http://e:1/metrics", "vllm")
+    assert made.manners.host is None
+    assert read(["--host-header", "upstream"], {"FIRSTTOKEN_SCRAPE": "http://e:1"}).manners.host is None
+
+
+def test_gpus_are_read_unless_told_otherwise() -> None:
+    assert options().gpu
+    assert options().visible_gpus is None
+    assert options(CUDA_VISIBLE_DEVICES="1,2").visible_gpus == "1,2"
+    assert not options("--gpu", "off").gpu
+    assert not options(FIRSTTOKEN_GPU="off").gpu
+
+
+def test_counts_are_asked_for_where_that_is_known_to_be_safe_unless_told_otherwise() -> None:
+    assert options().inject_usage == "auto"
+    assert options("--inject-usage", "on").inject_usage == "on"
+    assert options(FIRSTTOKEN_INJECT_USAGE="off").inject_usage == "off"
+
+
 def test_the_service_is_the_flags_the_environments_or_the_specs(elsewhere: Path) -> None:
     (elsewhere / "slo.yaml").write_text(ONE)
     assert options().service == "chat"
@@ -101,6 +123,8 @@ def test_a_non_loopback_admin_address_needs_a_token_or_the_word(elsewhere: Path)
 
 BAD = {
     "no upstream": ([], "--upstream URL is missing"),
+    "nothing to scrape either": (["--scrape", "off"], "or give --scrape URL alone"),
+    "an engine without a page to scrape": (["--scrape", "http://e:1", "--engine", "ollama"], "with --upstream URL"),
     "an upstream that is none": (["--upstream", "engine:8000"], "write http://HOST:PORT"),
     "an unknown flag": ([*UP, "--bogus"], "--bogus"),
     "an address without a port": ([*UP, "--listen", "localhost"], "write HOST:PORT"),
@@ -109,6 +133,8 @@ BAD = {
     "a scrape that is no URL": ([*UP, "--scrape", "metrics"], "write http://HOST:PORT"),
     "a share above one": ([*UP, "--sample", "2"], "from 0 to 1"),
     "a time that is none": ([*UP, "--connect-timeout", "soon"], "write a number"),
+    "an unknown way with counts": ([*UP, "--inject-usage", "yes"], "use auto, on or off"),
+    "an unknown way with GPUs": ([*UP, "--gpu", "on"], "use auto or off"),
     "an unknown host header": ([*UP, "--host-header", "x"], "keep or upstream"),
     "a missing spec": ([*UP, "--slo", "nowhere.yaml"], "nowhere.yaml:1:1: cannot be read"),
     "an open admin address": ([*UP, "--admin", "0.0.0.0:1"], "--token-file FILE"),

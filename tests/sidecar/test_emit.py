@@ -2,6 +2,7 @@ import contextlib
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from sidecar.emit import Emitter, Outbox, Parcel, resource_attributes
 from sidecar.otlp_settings import read
 from sidecar.tally import Interval, Number
 from slo.signals import REQUESTS
-from tests.sidecar.receiver import eventually, receiving
+from tests.sidecar.receiver import attributes, eventually, receiving
 
 RESOURCE = otlp_wire.resource([("service.name", "chat")])
 
@@ -165,6 +166,26 @@ def test_a_batch_that_cannot_be_encoded_ends_no_lane(caplog: pytest.LogCaptureFi
         emitter.offer_interval(interval(1))
         eventually(lambda: len(receiver.metrics()) == 1)
     assert "could not be encoded" in caplog.text
+
+
+def test_what_the_engine_says_goes_in_the_same_body_under_its_own_resource() -> None:
+    of_engine = otlp_wire.resource([("service.name", "engine")])
+    with receiving() as receiver:
+        settings = read({"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url})
+        emitter = Emitter(settings, resource=RESOURCE, engine_resource=of_engine, version="1")
+        emitter.start()
+        emitter.offer_interval(replace(interval(3), engine=interval(5)))
+        emitter.offer_interval(interval(7))
+        emitter.close(5.0)
+        assert len(receiver.accepted) == 2
+        sent = [
+            (attributes(one.resource.attributes)["service.name"], point.as_int)
+            for one in receiver.resource_metrics()
+            for scope in one.scope_metrics
+            for metric in scope.metrics
+            for point in metric.sum.data_points
+        ]
+    assert sent == [("chat", 3), ("engine", 5), ("chat", 7)]
 
 
 def test_nothing_starts_without_an_endpoint() -> None:

@@ -45,5 +45,12 @@ def test_an_engine_with_occupancy_says_what_it_means(engine: Engine) -> None:
         assert engine.kv_means != ENGINES["tgi"].kv_means
 
 
+def test_counts_can_be_asked_for_without_a_trace_where_the_source_shows_it() -> None:
+    assert {name for name, engine in ENGINES.items() if engine.usage_chunk is not None} == {"vllm", "sglang", "trtllm"}
+    assert [name for name, e in ENGINES.items() if e.usage_chunk is not None and e.usage_chunk.moves_fingerprint] == [
+        "vllm"
+    ]
+
+
 def test_only_tgi_means_overload_by_429() -> None:
     assert [engine.name for engine in ENGINES.values() if engine.overload_429] == ["tgi"]

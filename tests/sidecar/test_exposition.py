@@ -3,9 +3,9 @@ import math
 from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar.exposition import Page
-from sidecar.histogram import ClassicHistogram
+from sidecar.histogram import ClassicHistogram, EdgeBuckets
 from sidecar.tally import Number
-from slo.signals import HEARTBEAT, IN_FLIGHT, KV_OCCUPANCY, RANK, REQUEST_MODEL, REQUESTS, SPEC_INFO, TTFT
+from slo.signals import HEARTBEAT, IN_FLIGHT, KV_OCCUPANCY, RANK, REQUEST_MODEL, REQUESTS, SOURCE, SPEC_INFO, TPOT, TTFT
 
 M = (REQUEST_MODEL, "m")
 
@@ -65,6 +65,20 @@ def test_a_threshold_is_an_exact_edge() -> None:
         f"{base}_count {labels}": 2,
         f"{base}_sum {labels}": 0.5001,
     }
+
+
+def test_where_an_engine_tells_a_latency_too_its_source_tells_them_apart() -> None:
+    ours, theirs = ClassicHistogram([1.0]), EdgeBuckets((0.5,), (2, 1), None)
+    made = page()
+    made.histograms([(TTFT, (M,), ours), (TTFT, (M, (SOURCE, "engine")), theirs), (TPOT, (M,), ours)])
+    found = samples(made)
+    base, labels = "gen_ai_server_time_to_first_token_seconds", "model_name=m service_name=chat"
+    assert found[f"{base}_bucket le=0.5 {labels} source=engine"] == 2
+    assert found[f"{base}_bucket le=+Inf {labels} source=engine"] == 3
+    assert f"{base}_sum {labels} source=engine" not in found  # it tells none
+    assert found[f"{base}_count {labels} source="] == 0  # which a scraper reads as no label at all
+    assert f"gen_ai_server_time_per_output_token_seconds_count {labels}" in found
+    assert made.text().decode().count(f"# TYPE {base} histogram") == 1
 
 
 def test_what_is_not_finite_is_absent() -> None:

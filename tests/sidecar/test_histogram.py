@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.metrics._internal.exponential_histogram.mapping.logarithm_mapping import LogarithmMapping
 
-from sidecar.histogram import SCALE, ClassicHistogram, LogBuckets, LogHistogram
+from sidecar.histogram import SCALE, ClassicHistogram, EdgeBuckets, LogBuckets, LogHistogram
 
 latencies = st.floats(min_value=1e-6, max_value=1e5, allow_nan=False)
 
@@ -100,3 +100,9 @@ def test_other_edges_start_again_and_the_same_go_on() -> None:
     histogram.add(0.1)
     assert histogram.moved_to([1.0]) is histogram
     assert histogram.moved_to([1.0, 2.0]).cumulative()[-1] == (math.inf, 0)
+
+
+def test_anothers_buckets_count_at_their_edges() -> None:
+    buckets = EdgeBuckets((0.5, 1.0), (2, 0, 3), None)
+    assert buckets.count == 5
+    assert buckets.cumulative() == [(0.5, 2), (1.0, 2), (math.inf, 5)]

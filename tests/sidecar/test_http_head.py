@@ -9,6 +9,7 @@ from sidecar.http_head import (
     find_all,
     forwarded_request,
     forwarded_response,
+    in_origin_form,
     interim_response,
     response_framing,
     tokens,
@@ -61,6 +62,29 @@ def test_our_traceparent_takes_the_place_of_every_one_that_came() -> None:
 
 def test_a_base_path_stands_before_the_raw_target() -> None:
     assert sent(request(HOST), prefix=b"/llm").startswith("POST /llm/v1/x%2Fy?q=1%2B1&q= HTTP/1.1\r\n")
+
+
+def test_a_base_path_stands_before_no_star() -> None:
+    head = RequestHead(b"OPTIONS", b"*", 1, (HOST,), keep_alive=True)
+    assert sent(head, prefix=b"/llm").startswith("OPTIONS * HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize(
+    ("target", "expected", "host"),
+    [
+        (b"http://api.test:8000/v1/x?u=http://y/", b"/v1/x?u=http://y/", b"api.test:8000"),
+        (b"https://user:key@api.test/v1", b"/v1", b"api.test"),
+        (b"http://api.test", b"/", b"api.test"),
+        (b"http://api.test?q=1", b"/?q=1", b"api.test"),
+        (b"http://[::1]:80/", b"/", b"[::1]:80"),
+        (b"/v1?u=http://y/", b"/v1?u=http://y/", b"h"),
+        (b"/a://b", b"/a://b", b"h"),
+        (b"*", b"*", b"h"),
+    ],
+)
+def test_a_whole_url_as_target_becomes_path_and_host(target: bytes, expected: bytes, host: bytes) -> None:
+    fields = ((b"X-A", b"1"), (b"hOST", b"h"))
+    assert in_origin_form(target, fields) == (expected, ((b"X-A", b"1"), (b"hOST", host)))
 
 
 def test_an_upgrade_is_passed_on_as_one() -> None:

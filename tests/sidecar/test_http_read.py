@@ -6,7 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.http_head import RequestHead
-from sidecar.http_read import BadAnswerError, Beyond, Body, End, Event, Refusal, RequestReader, ResponseReader
+from sidecar.http_read import (
+    BadAnswerError,
+    Beyond,
+    Body,
+    End,
+    Event,
+    Refusal,
+    RequestReader,
+    ResponseReader,
+    may_be_head,
+)
+from sidecar.limits import MAX_RESPONSE_HEAD_BYTES
 
 MAX_HEAD, MAX_BODY = 4096, 100_000
 
@@ -81,6 +92,7 @@ REFUSED = {
     "a packed coding": (400, post("Transfer-Encoding: gzip, chunked\r\n", body="0\r\n\r\n")),
     "chunked twice": (400, post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", body="0\r\n\r\n")),
     "chunked but not last": (400, post("Transfer-Encoding: chunked, identity\r\n", body="0\r\n\r\n")),
+    "chunked behind nothing": (400, post("Transfer-Encoding: ,chunked\r\n", body="0\r\n\r\n")),
     "chunks in HTTP/1.0": (400, post("Transfer-Encoding: chunked\r\n", version="1.0", body="0\r\n\r\n")),
     "a space before the colon": (400, post("Content-Length : 4\r\n", body="abcd")),
     "a folded field": (400, post("X-A: 1\r\n  2\r\n")),
@@ -222,6 +234,15 @@ def test_bytes_after_the_end_are_noticed(case: str) -> None:
     assert SURPLUS[case].surplus
 
 
+def test_trailers_are_no_fields_of_the_head() -> None:
+    reader = ResponseReader(method=b"GET")
+    head = reader.head(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nA: 1\r\n\r\n")
+    assert reader.body(b"1\r\nx\r\n0\r\nB: 2\r\n") == b"x"
+    assert reader.body(b"C: 3\r\n\r\n") == b""
+    assert [name for name, _ in head.headers] == [b"Transfer-Encoding", b"A"]
+    assert reader.trailers == ((b"B", b"2"), (b"C", b"3"))
+
+
 def test_both_framing_fields_are_read_as_chunks() -> None:
     read = length("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n")(CHUNKS)
     assert (read.complete, read.framing) == (True, "chunked")
@@ -245,12 +266,79 @@ def test_an_interim_answer_is_followed_by_the_next_head() -> None:
     assert read.complete
 
 
+ENDLESS = {
+    "trailers": [b"0\r\n", *[b"X-A: aaaaaaaaaaaaaaaa\r\n"] * 20_000],
+    "one trailer": [b"0\r\nX-A: ", *[b"a" * 100] * 20_000],
+    "a chunk extension": [b"5;", *[b"a" * 100] * 20_000],
+    "a chunk size": [b"0" * 100] * 20_000,
+}
+
+
+@pytest.mark.parametrize("case", ENDLESS)
+def test_a_body_that_goes_on_without_a_byte_of_payload_is_refused(case: str) -> None:
+    """Trailers are kept, and one long field costs the square of its length: neither may grow without limit."""
+    read, took, events = reader(), 0, list[Event]()
+    read.feed(post("Transfer-Encoding: chunked\r\n", body="3\r\nabc\r\n"))
+    for piece in ENDLESS[case]:
+        events, took = read.feed(piece), took + len(piece)
+        if events:
+            break
+    assert isinstance(events[-1], Refusal)
+    assert events[-1].status in (400, 431)
+    assert took <= MAX_HEAD + 200
+
+
+@pytest.mark.parametrize("case", ENDLESS)
+def test_an_answer_that_goes_on_without_a_byte_of_payload_is_an_error(case: str) -> None:
+    read = ResponseReader(method=b"POST")
+    read.head(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    assert read.body(b"3\r\nabc\r\n") == b"abc"
+    pieces = iter(ENDLESS[case])
+    with pytest.raises(BadAnswerError):
+        any(map(read.body, pieces))
+    left = sum(map(len, pieces))
+    assert sum(map(len, ENDLESS[case])) - left <= MAX_RESPONSE_HEAD_BYTES + 200
+
+
+def test_a_long_upload_in_small_chunks_is_no_endless_one() -> None:
+    read = reader()
+    read.feed(post("Transfer-Encoding: chunked\r\n"))
+    for _ in range(MAX_HEAD):
+        assert [type(event) for event in read.feed(b"1;e=x\r\na\r\n")] == [Body]
+    assert read.feed(b"0\r\n\r\n") == [End()]
+
+
+def test_what_was_good_of_a_read_is_kept_when_the_rest_is_not() -> None:
+    read = ResponseReader(method=b"POST")
+    read.head(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    with pytest.raises(BadAnswerError) as caught:
+        read.body(b"3\r\nabc\r\n2\r\nde\r\nzz\r\n")
+    assert caught.value.payload == b"abcde"
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"H", b"HTTP/1.", b"HTTP/1.0 200", b"HTTP/1.1 200 OK\r\nA: b\r\n", b"\r\nHTTP/1"]
+)
+def test_the_beginning_of_a_head_is_waited_for(data: bytes) -> None:
+    assert may_be_head(data)
+
+
+@pytest.mark.parametrize(
+    "data", [b"SSH-2.0-x\r\n", b"\x00", b"<html>", b"HTTP/2 200\r\n", b"http/1.1 200", b"HTTP/1.1 200 OK\nA: b\n\nhi"]
+)
+def test_what_can_never_be_a_head_is_not_waited_for(data: bytes) -> None:
+    assert not may_be_head(data)
+
+
 def test_a_body_without_framing_lasts_until_the_close() -> None:
     read = answer(b"HTTP/1.0 200 OK\r\n\r\nabc")
     assert (read.framing, read.complete) == ("close", False)
 
 
-@pytest.mark.parametrize("data", [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nA b\r\n\r\n", b"HTTP/1.1 2x0 OK\r\n\r\n"])
+@pytest.mark.parametrize(
+    "data",
+    [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nA b\r\n\r\n", b"HTTP/1.1 2x0 OK\r\n\r\n", b"HTTP/1.1 000 OK\r\n\r\n"],
+)
 def test_a_head_that_is_none_is_an_error(data: bytes) -> None:
     with pytest.raises(BadAnswerError):
         ResponseReader(method=b"GET").head(data)

@@ -1,5 +1,7 @@
 """Metrics pages as they really come, held against the reference parser where it can read them."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar import metrics_text
-from sidecar.metrics_text import Sample, read_page
+from sidecar.metrics_text import MAX_LINE_CHARS, Page, PageReader, Sample, read_page
 from tests.sidecar.streams import CAPTURES
 
 PAGES: dict[str, tuple[bytes, dict[str, list[Sample]], int]] = {
@@ -53,6 +55,11 @@ PAGES: dict[str, tuple[bytes, dict[str, list[Sample]], int]] = {
         {"x": [Sample({"a": "l\u2028l"}, 1.0)]},
         0,
     ),
+    "a line longer than any engine writes": (
+        b'x{a="' + b"a" * MAX_LINE_CHARS + b'"} 1\ny 1\n',
+        {"y": [Sample({}, 1.0)]},
+        1,
+    ),
     "nothing": (b"", {}, 0),
 }
 
@@ -92,6 +99,41 @@ def test_only_what_is_wanted_is_kept_and_the_rest_is_still_checked() -> None:
     assert "a" not in page
 
 
+@given(
+    st.lists(
+        st.text(alphabet='x{}="\\, 1#a', max_size=20) | st.sampled_from(['x{a="1"} 2', 'x{a="1"} 3 17', "a 1", "x nan"])
+    )
+)
+def test_a_reader_that_knows_the_lines_reads_as_one_that_does_not(lines: list[str]) -> None:
+    text = "\n".join(lines).encode()
+    for wanted in (None, {"x"}):
+        reader = PageReader(wanted)
+        assert [reader.read(text) for _ in range(3)] == [read_page(text, wanted)] * 3
+
+
+def test_a_reader_takes_new_values_and_new_series() -> None:
+    reader = PageReader({"x"})
+    for value in (1.0, 2.5, -3.0):
+        page = reader.read(f'x{{a="1"}} {value}\nx{{a="{value}"}} 7\ny 1\n'.encode())
+        assert [sample.value for sample in page.samples["x"]] == [value, 7.0]
+    assert reader.read(b'x{a="1"} NaN\ny oops\n') == Page({}, 2)
+
+
+def test_a_reader_remembers_no_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_text, "MAX_KNOWN", 10)
+    reader = PageReader()
+    for number in range(100):
+        assert len(reader.read(f'x{{a="{number}"}} 1\n'.encode()).samples["x"]) == 1
+    assert len(reader._known) <= 10
+
+
+def test_a_reader_remembers_no_line_whose_end_is_ever_new() -> None:
+    reader = PageReader({"x"})
+    for number in range(3):
+        reader.read(f'y 1 {number}\ny{{a="1"}} 2 # {{trace_id="{number}"}} 3\nx 1 {number}\n'.encode())
+    assert reader._known == {}
+
+
 def test_no_more_samples_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics_text, "MAX_SAMPLES", 3)
     page = read_page(b"x 1\n" * 5)
@@ -114,3 +156,28 @@ def test_whatever_label_values_the_reference_writes_come_back(values: dict[str, 
 def test_any_bytes_are_a_page(text: bytes) -> None:
     page = read_page(text)
     assert page.dropped + sum(map(len, page.samples.values())) <= text.count(b"\n") + 1
+
+
+RUNS = {
+    "blanks behind a value": b'x{a="a"' + b" " * 200_000 + b"y",
+    "blanks before a label": b"x{" + b" " * 200_000 + b"9",
+    "blanks behind a number": b"x 1" + b" " * 200_000 + b"y",
+    "quotes": b'x{a="' + b'"b' * 100_000,
+    "quotes that may close": b'x{a="' + b'",b="' * 50_000,
+}
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_no_line_takes_the_square_of_its_length(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that did took a minute, and while a pattern is matched nothing else in the process runs."""
+    monkeypatch.setattr(metrics_text, "MAX_LINE_CHARS", 1 << 20)
+    began_s = time.monotonic()
+    assert read_page(RUNS[case]).dropped == 1
+    assert time.monotonic() - began_s < 20
+
+
+def test_long_texts_are_not_kept() -> None:
+    reader = PageReader()
+    for number in range(100):
+        reader.read(b'x{a="%s%d"} 1\n' % (b"a" * 2000, number))
+    assert len(reader._known) == 0

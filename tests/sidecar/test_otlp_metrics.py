@@ -1,6 +1,6 @@
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric, ScopeMetrics
 
-from sidecar.histogram import LogHistogram
+from sidecar.histogram import EdgeBuckets, LogHistogram
 from sidecar.otlp_metrics import encode
 from sidecar.tally import Distribution, Interval, Number
 from slo.signals import IN_FLIGHT, REQUESTS, TOKENS, TTFT
@@ -62,3 +62,29 @@ def test_a_cumulative_interval_says_so() -> None:
 def test_points_are_counted() -> None:
     assert encode(interval())[1] == 5
     assert encode(Interval(0, 1, delta=True)) == (b"", 0)
+
+
+def test_anothers_buckets_are_histograms_with_their_own_edges() -> None:
+    known, unknown = EdgeBuckets((0.25, 0.5), (1, 2, 4), 3.5), EdgeBuckets((0.25,), (0, 1), None)
+    sent = Interval(10, 20, delta=True, distributions=(Distribution(TTFT, A, known), Distribution(TTFT, B, unknown)))
+    histogram = decoded(sent)[TTFT.name].histogram
+    assert histogram.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_DELTA
+    first, second = histogram.data_points
+    assert attributes(first.attributes) == {"m": "a"}
+    assert (first.start_time_unix_nano, first.time_unix_nano) == (10, 20)
+    assert (first.count, first.sum, list(first.bucket_counts), list(first.explicit_bounds)) == (
+        7,
+        3.5,
+        [1, 2, 4],
+        [0.25, 0.5],
+    )
+    assert not second.HasField("sum")
+    assert not second.HasField("min")
+
+
+def test_both_kinds_of_one_latency_are_metrics_of_their_own() -> None:
+    ours = interval().distributions[0]
+    theirs = Distribution(TTFT, B, EdgeBuckets((0.25,), (0, 1), None))
+    data, points = encode(Interval(1, 2, delta=True, distributions=(ours, theirs, ours)))
+    kinds = [metric.WhichOneof("data") for metric in ScopeMetrics.FromString(data).metrics]
+    assert (kinds, points) == (["histogram", "exponential_histogram"], 3)

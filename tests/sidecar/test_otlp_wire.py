@@ -3,7 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope, KeyValue
-from opentelemetry.proto.metrics.v1.metrics_pb2 import ExponentialHistogramDataPoint, NumberDataPoint
+from opentelemetry.proto.metrics.v1.metrics_pb2 import (
+    ExponentialHistogramDataPoint,
+    HistogramDataPoint,
+    NumberDataPoint,
+)
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from sidecar import otlp_wire as wire
@@ -56,3 +60,9 @@ def test_a_request_holds_one_resource_and_one_scope() -> None:
     (scope_spans,) = resource_spans.scope_spans
     assert attributes(resource_spans.resource.attributes) == {"a": "b"}
     assert (scope_spans.scope.name, scope_spans.spans[0].name) == ("s", "span")
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), max_size=5), st.lists(FINITE, max_size=5))
+def test_counts_between_edges_read_back(counts: list[int], bounds: list[float]) -> None:
+    point = HistogramDataPoint.FromString(wire.packed_fixed64(6, counts) + wire.packed_doubles(7, bounds))
+    assert (list(point.bucket_counts), list(point.explicit_bounds)) == (counts, bounds)

@@ -1,9 +1,15 @@
+from dataclasses import replace
+
 from sidecar import pages
 from sidecar.emit import Emitter
+from sidecar.engine_latencies import EngineLatencies
+from sidecar.gpu import GpuPoller
+from sidecar.histogram import EdgeBuckets
 from sidecar.otlp_settings import read
 from sidecar.poller import Poller
 from sidecar.upstream import Target
 from slo.objective import Spec
+from slo.signals import REQUEST_MODEL, TTFT
 from tests.sidecar.rig import Rig, chat, completion, on_a_loop, proxied, raw, spec
 
 JUDGED = spec("{name: first, signal: ttft, percentile: 95, threshold: 20s}")
@@ -55,4 +61,26 @@ async def test_the_page_shows_all_there_is() -> None:
         ):
             assert f"# TYPE {family} " in text, family
         assert f'hash="{JUDGED.hash}"' in text
+        assert "firsttoken_gpu_collector_up" not in text
         assert "spec_info" not in pages.metrics(sources(rig, None)).body.decode()
+
+
+@on_a_loop
+async def test_what_the_engine_says_stands_beside_what_we_saw() -> None:
+    async with proxied(raw(completion("a", "b")), objectives=JUDGED) as rig:
+        await rig.ask(chat())
+        told = EngineLatencies()
+        told.add(TTFT, ((REQUEST_MODEL, "m"),), EdgeBuckets((0.5,), (2, 1), 3.0))
+        text = pages.metrics(replace(sources(rig), engine=told)).body.decode()
+        labels = 'environment="prod",model_name="m",service_name="chat",source='
+        assert f'{TTFT.prometheus}_count{{{labels}"engine"}} 3.0' in text
+        assert f'{TTFT.prometheus}_count{{{labels}""}} 1.0' in text
+
+
+@on_a_loop
+async def test_where_no_gpu_is_read_the_page_says_so() -> None:
+    async with proxied(raw(completion("a"))) as rig:
+        poller = GpuPoller(rig.tally, on_loop=lambda *_: None)
+        text = pages.metrics(replace(sources(rig), gpu=poller)).body.decode()
+        assert 'firsttoken_gpu_collector_up{environment="prod",model_name="",service_name="chat"} 0.0' in text
+        assert "hw_gpu" not in text

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,16 +8,24 @@ from pathlib import Path
 import orjson
 import pytest
 
-from sidecar import limits
-from sidecar.poller import Poller, PollError, get, split_url
+from sidecar import limits, scrape
+from sidecar.dialects import CHAT
+from sidecar.engines import Engine as KnownEngine
+from sidecar.http_head import RequestHead
+from sidecar.metrics_text import Page
+from sidecar.poller import Poller, PollError, get, page_of, split_url
+from sidecar.scrape import ServerSample
 from sidecar.upstream import Target
+from sidecar.usage_policy import UsagePolicy
 from slo.signals import (
     ENGINE_PREEMPTIONS,
     ENGINE_RUNNING,
     ENGINE_WAITING,
     KV_OCCUPANCY,
+    REASON,
     REQUEST_MODEL,
     SCRAPES_FAILED,
+    TELEMETRY_FAULTS,
 )
 from tests.sidecar.rig import Received, Rig, on_a_loop, proxied, raw, serving, sized, until
 
@@ -71,6 +80,28 @@ async def test_a_known_engine_is_recognised_and_its_state_shown() -> None:
         assert gauges(poller) == {ENGINE_RUNNING.name: 3, ENGINE_WAITING.name: 2, KV_OCCUPANCY.name: 0.25}
         assert all(point.attributes == ((REQUEST_MODEL, "m"),) for point in poller.gauges(poller._sample_s))
         assert rig.eye.labels.sole == "m"
+
+
+@on_a_loop
+async def test_the_engine_decides_whether_it_is_asked_for_counts() -> None:
+    head = RequestHead(b"POST", b"/v1/chat/completions", 1, (), keep_alive=True, length=10)
+    async with polling(Engine()) as (poller, rig):
+        rig.eye.usage = UsagePolicy("auto")
+        assert rig.eye.usage.candidate(head, CHAT) is None
+        await poller.poll_once()
+        assert rig.eye.usage.candidate(head, CHAT) is not None
+
+
+@on_a_loop
+async def test_what_a_server_showed_is_forgotten_once_it_cannot_be_reached() -> None:
+    async with serving(Engine()) as behind, proxied(raw(b"")) as rig:
+        rig.eye.usage = UsagePolicy("auto", "vllm")
+        known = rig.eye.usage._server
+        poller = Poller(Target("http", "127.0.0.1", behind.port), rig.eye)
+        await poller.poll_once()
+        assert rig.eye.usage._server is known
+    assert not await poller.poll_once()
+    assert rig.eye.usage._server is not known
 
 
 @on_a_loop
@@ -208,6 +239,29 @@ async def test_what_a_get_brings(case: str) -> None:
 
 
 @on_a_loop
+async def test_a_page_is_read_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a page of megabytes takes a second, and every stream would stand still for it."""
+    threads = list[threading.Thread]()
+    read = scrape.sample_of
+
+    def sample_of(page: Page, engine: str) -> ServerSample:
+        threads.append(threading.current_thread())
+        return read(page, engine)
+
+    monkeypatch.setattr(scrape, "sample_of", sample_of)
+    async with polling(Engine()) as (poller, _):
+        assert await poller.poll_once()
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()
+
+
+@on_a_loop
+async def test_a_server_whose_name_is_none_is_a_failed_poll() -> None:
+    with pytest.raises(PollError, match="connection"):
+        await get(Target("http", "a..b", 80), "/metrics")
+
+
+@on_a_loop
 async def test_a_get_does_not_wait_for_ever() -> None:
     async def hang(_: Received, __: asyncio.StreamWriter) -> None:
         await asyncio.sleep(1000)
@@ -227,6 +281,39 @@ def test_a_page_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
                 await get(Target("http", "127.0.0.1", behind.port), "/x")
 
     run()
+
+
+@on_a_loop
+async def test_whoever_asks_is_handed_each_page_of_an_engine_with_its_requests() -> None:
+    engine, pages = Engine(), list[tuple[str, float | None, bool]]()
+    ttft = 'vllm:time_to_first_token_seconds_bucket{le="1"} 3\n'
+
+    def on_page(page: Page, engine: KnownEngine, sample: ServerSample) -> None:
+        pages.append((engine.name, sample.running, "vllm:time_to_first_token_seconds_bucket" in page))
+
+    async with polling(engine, on_page=on_page) as (poller, _):
+        for text in (engine.page, engine.page + ttft, "nothing here\n"):
+            engine.page = text
+            await poller.poll_once()
+    assert pages == [("vllm", 3, False), ("vllm", 3, True)]
+
+
+@on_a_loop
+async def test_a_fault_in_what_is_made_of_a_page_ends_no_polling() -> None:
+    def on_page(*_: object) -> None:
+        raise ValueError
+
+    async with polling(Engine(), on_page=on_page) as (poller, rig):
+        assert await poller.poll_once()
+        assert rig.tally.total(TELEMETRY_FAULTS, ((REASON, "ValueError"),)) == 1
+
+
+def test_a_page_without_a_path_is_the_engines_usual_one() -> None:
+    target = Target("http", "e", 1)
+    assert page_of("http://e:1", "auto") == (target, "/metrics")
+    assert page_of("http://e:1/", "trtllm") == (target, "/prometheus/metrics")
+    assert page_of("http://e:1/m", "trtllm") == (target, "/m")
+    assert page_of("http://e:1", "ollama") == (target, "/")
 
 
 def test_a_page_is_a_server_and_a_path() -> None:

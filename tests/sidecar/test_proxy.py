@@ -8,8 +8,9 @@ import time
 
 import pytest
 
-from sidecar.proxy import Manners
-from tests.sidecar.rig import CHAT, Received, chat, completion, listening, on_a_loop, proxied, raw, sized, until
+from sidecar import limits
+from sidecar.proxy import ClientConnection, Manners
+from tests.sidecar.rig import CHAT, Received, Rig, chat, completion, listening, on_a_loop, proxied, raw, sized, until
 
 GET = b"GET /x HTTP/1.1\r\nHost: h\r\n\r\n"
 OK = sized(b"{}")
@@ -94,6 +95,69 @@ async def test_a_client_that_floods_is_read_no_faster_than_it_is_served() -> Non
         gate.set()
         assert await reader.readexactly(len(OK)) == OK
         writer.transport.abort()
+
+
+async def _unread(rig: Rig, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ClientConnection:
+    """The proxy's side of a client that has stopped to read, with little room on the way to it."""
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    await until(lambda: bool(rig.door.connections))
+    (connection,) = rig.door.connections
+    assert connection._transport is not None
+    for side in (writer, connection._transport):
+        for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            side.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, buffer, 4096)
+    return connection
+
+
+@on_a_loop
+async def test_a_client_that_takes_no_answers_gets_no_more_of_them_made() -> None:
+    """The answers are our own here, and no server's connection holds them back."""
+    async with proxied(None) as rig, rig.client() as (reader, writer):
+        connection = await _unread(rig, reader, writer)
+        sending = asyncio.ensure_future(_send(writer, GET * 200_000))
+        await until(lambda: connection._full and connection._paused)
+        await asyncio.sleep(0.3)
+        assert connection._transport is not None
+        assert connection._transport.get_write_buffer_size() < 100_000
+        assert not sending.done()
+        sending.cancel()
+        writer.transport.abort()
+
+
+@on_a_loop
+async def test_a_client_that_takes_its_answers_late_gets_them_all() -> None:
+    asked = 1000
+    async with proxied(None) as rig, rig.client() as (reader, writer):
+        connection = await _unread(rig, reader, writer)
+        writer.write(GET * asked)
+        await until(lambda: connection._full)
+        reader._transport.resume_reading()  # type: ignore[attr-defined]
+        for _ in range(asked):
+            assert (await reader.readuntil(b"}}")).startswith(b"HTTP/1.1 502 ")
+
+
+@on_a_loop
+async def test_an_early_answer_is_not_cut_while_its_client_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client is still sending: its connection lingers, and ends before all was sent only if nothing is taken."""
+    monkeypatch.setattr(limits, "LINGER_S", 0.05)
+    body = b"x" * 200_000
+
+    async def early(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 No\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        await reader.read()
+
+    async with listening(early) as port, proxied(None, port=port) as rig, rig.client() as (reader, writer):
+        connection = await _unread(rig, reader, writer)
+        writer.write(b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n")
+        await until(lambda: connection._full)
+        for _ in range(6):
+            await asyncio.sleep(0.1)
+            reader._transport.resume_reading()  # type: ignore[attr-defined]
+            await asyncio.sleep(0)
+            reader._transport.pause_reading()  # type: ignore[attr-defined]
+        reader._transport.resume_reading()  # type: ignore[attr-defined]
+        assert (await reader.read()).partition(b"\r\n\r\n")[2] == body
 
 
 async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:

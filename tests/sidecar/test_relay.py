@@ -3,11 +3,13 @@
 import asyncio
 import hashlib
 import random
+import socket
+import struct
 
 import orjson
 import pytest
 
-from sidecar.relay import error_answer
+from sidecar.upstream import Target
 from tests.sidecar.rig import (
     CHAT,
     SSE_HEAD,
@@ -21,7 +23,9 @@ from tests.sidecar.rig import (
     on_a_loop,
     proxied,
     raw,
+    read_message,
     sized,
+    spec,
     until,
 )
 
@@ -155,6 +159,106 @@ async def test_a_head_request_that_fails_has_no_body() -> None:
         assert got.startswith(b"HTTP/1.1 502")
         assert got.endswith(b"\r\n\r\n")
         assert rig.outcomes() == {}
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 70, "nowhere.invalid"])
+@on_a_loop
+async def test_a_server_whose_name_leads_nowhere_is_a_502_and_keeps_nobody_waiting(host: str) -> None:
+    async with proxied(None) as rig:
+        rig.door.pool.target = Target("http", host, 80)
+        answer = await rig.ask(chat())
+        assert answer.line == "HTTP/1.1 502 Bad Gateway"
+        assert rig.outcomes() == {"error": 1}
+        assert rig.ended[0].record.error_type == "connect_failed"
+
+
+HANGING = {
+    "another protocol": b"SSH-2.0-OpenSSH\r\n",
+    "noise": b"\x00\xff\x00",
+    "a page without a head": b"<html>",
+    "bare line feeds": b"HTTP/1.1 200 OK\nContent-Length: 2\n\nhi",
+    "HTTP/2": b"HTTP/2 200 OK\r\nContent-Length: 0",
+    "no status": b"HTTP/1.1 000 OK\r\nContent-Length: 0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("case", HANGING)
+@on_a_loop
+async def test_a_server_that_can_never_answer_is_not_waited_for(case: str) -> None:
+    """Its connection stays open: without a look at what came, the client would wait for ever."""
+
+    async def wild(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_message(reader)
+        writer.write(HANGING[case])
+        await reader.read()
+
+    async with listening(wild) as port, proxied(None, port=port) as rig:
+        answer = await rig.ask(chat())
+        assert answer.line == "HTTP/1.1 502 Bad Gateway"
+        assert rig.ended[0].record.error_type == "upstream_protocol"
+        assert rig.door.pool.open_count == 0
+
+
+@on_a_loop
+async def test_a_flood_of_interim_answers_passes_and_the_answer_behind_it() -> None:
+    flood = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 5000
+    async with proxied(raw(flood + completion("a"))) as rig, rig.client() as (reader, writer):
+        writer.write(chat())
+        assert await reader.readexactly(len(flood + completion("a"))) == flood + completion("a")
+        await until(lambda: rig.outcomes() == {"ok": 1})
+
+
+@on_a_loop
+async def test_a_token_in_the_read_that_breaks_off_has_come() -> None:
+    objective = spec("{name: ttft, signal: ttft, percentile: 95, threshold: 20s}")
+    async with proxied(raw(SSE_HEAD + chunk(delta("a")) + b"zz\r\n"), objectives=objective) as rig:
+        got = await rig.ask_all(chat())
+        assert got.startswith(SSE_HEAD + chunk(delta("a")))
+        assert rig.outcomes() == {"error": 1}
+        assert rig.events() == {("m", "ttft", "good"): 1}
+
+
+@on_a_loop
+async def test_an_http_10_client_gets_the_good_part_of_a_read_that_breaks_off() -> None:
+    async with proxied(raw(SSE_HEAD + chunk(b"data: a\n\n") + b"zz\r\n")) as rig, rig.client() as (reader, writer):
+        writer.write(b"POST /v1/chat/completions HTTP/1.0\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        assert await reader.readuntil(b"\n\n") == b"data: a\n\n"
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
+
+
+@on_a_loop
+async def test_a_reset_answer_that_only_the_close_ends_is_seen_to_be_cut() -> None:
+    """A plain close would tell the client that it has everything."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + delta("a")
+    step = asyncio.Event()
+
+    async def wild(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_message(reader)
+        writer.write(answer)
+        await step.wait()
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    async with listening(wild) as port, proxied(None, port=port) as rig, rig.client() as (reader, writer):
+        writer.write(chat())
+        assert (await reader.readuntil(delta("a"))).startswith(b"HTTP/1.1 200 OK")
+        step.set()
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
+        assert rig.outcomes() == {"error": 1}
+        assert not rig.door.connections
+
+
+@on_a_loop
+async def test_a_request_that_was_answered_half_sent_names_its_model() -> None:
+    async with proxied(None) as rig, rig.client() as (reader, writer):
+        rig.eye.learn("m")
+        writer.write(b"POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\n\r\n" % CHAT.encode())
+        writer.write(b'{"model":"m","stream":true,"messages":[')
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 502")
+        record = rig.ended[0].record
+        assert (record.request_model, record.stream, record.outcome) == ("m", True, "error")
 
 
 BROKEN = {
@@ -440,13 +544,3 @@ async def test_case_b08_a_connection_that_the_server_closed_is_not_used_again() 
             await reader.readuntil(b"0\r\n\r\n")
         assert rig.outcomes() == {"ok": 100}
         assert len(rig.behind.requests) == 100
-
-
-def test_our_own_answers_are_errors_in_the_form_of_openai() -> None:
-    answer = error_answer(413, "too long", kind="invalid_request_error", minor=1, keep=False)
-    head, _, body = answer.partition(b"\r\n\r\n")
-    assert head.split(b"\r\n")[0] == b"HTTP/1.1 413 Content Too Large"
-    assert b"Connection: close" in head
-    assert orjson.loads(body) == {
-        "error": {"message": "too long", "type": "invalid_request_error", "param": None, "code": 413}
-    }

@@ -14,6 +14,7 @@ from sidecar.scrape import (
     hit_ratio,
     increase,
     metrics_path,
+    preempted,
     read,
     read_slots,
 )
@@ -225,6 +226,7 @@ def test_recorded_pages() -> None:
     vllm = read((CAPTURES / "vllm_metrics_after.txt").read_bytes(), AUTO)
     assert vllm == ServerSample(
         engine="vllm", running=0.0, waiting=0.0, kv_occupancy=0.0, kv_capacity_tokens=1048576.0, preemptions_total=0.0,
+        preemptions=(("0", 0.0),),
         prefix_hits_total=0.0, prefix_queries_total=215.0, prefix_hit_ratio=0.0, models=("tiny",),
     )  # fmt: skip
     llamacpp = read((CAPTURES / "llamasrv_metrics_busy.txt").read_bytes())
@@ -284,3 +286,13 @@ def test_any_page_gives_a_sample_of_sane_values(lines: list[str], engine: str) -
     assert sample.prefix_hit_ratio is None or 0 <= sample.prefix_hit_ratio <= 1
     for value in (sample.running, sample.waiting, sample.kv_capacity_tokens, sample.preemptions_total):
         assert value is None or value >= 0
+
+
+def test_c11_one_ranks_restart_hides_no_preemption_of_another() -> None:
+    def at(*counts: int) -> ServerSample:
+        lines = [f'vllm:num_preemptions_total{{engine="{rank}"}} {count}' for rank, count in enumerate(counts)]
+        return read("\n".join([*lines, "vllm:num_requests_running 0"]).encode())
+
+    assert preempted(at(100, 50), at(103, 2)) == 5
+    assert preempted(at(100), at(103, 2)) == 3  # of a rank that was not there before nothing is known
+    assert preempted(at(), at(7)) == 0

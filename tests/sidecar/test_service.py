@@ -9,9 +9,25 @@ from pathlib import Path
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from sidecar.service import Address, edges_s
-from slo.signals import CENSORED, E2E, LATENCY_BUCKETS_S, TPOT, TTFT
+from slo.signals import (
+    CENSORED,
+    E2E,
+    GPU_COLLECTOR_UP,
+    GPU_ERRORS,
+    GPU_METRICS,
+    GPU_POWER,
+    HEARTBEAT,
+    HW_ID,
+    LATENCY_BUCKETS_S,
+    SERVICE_INSTANCE,
+    SLO_EVENTS,
+    SOURCE,
+    TPOT,
+    TTFT,
+)
+from tests.sidecar.engine_pages import RUNNING, metrics_page, ttft
 from tests.sidecar.process import engine, sidecar
-from tests.sidecar.receiver import attributes, eventually, receiving
+from tests.sidecar.receiver import Receiver, attributes, eventually, receiving
 from tests.sidecar.rig import chat, completion, spec
 
 SPEC = """
@@ -108,6 +124,56 @@ def _beats(metrics: list[Metric]) -> int:
     return sum(point.as_int for metric in found for point in metric.sum.data_points)
 
 
+def by_source(receiver: Receiver) -> dict[str, set[str]]:
+    """Names of the metrics that were sent, by the source of their resource."""
+    names: dict[str, set[str]] = {}
+    for sent in receiver.resource_metrics():
+        source = str(attributes(sent.resource.attributes)[SOURCE])
+        names.setdefault(source, set()).update(m.name for s in sent.scope_metrics for m in s.metrics)
+    return names
+
+
+def test_behind_a_proxy_the_engines_own_latency_goes_out_beside_ours(tmp_path: Path) -> None:
+    """Under its own source and instance, with no event of its own: nothing is counted twice."""
+    write_spec(tmp_path)
+    with (
+        receiving() as receiver,
+        metrics_page(f"{RUNNING}\n{ttft(4, 0)}\n") as written,
+        engine(completion("a", "b")) as url,
+    ):
+        environ = {"OTEL_METRIC_EXPORT_INTERVAL": "200"}
+        with sidecar(
+            url,
+            "--scrape",
+            written.url,
+            "--scrape-interval",
+            "0.1",
+            "--otlp-endpoint",
+            receiver.url,
+            cwd=tmp_path,
+            **environ,
+        ) as process:
+            labels = "environment=test le=+Inf model_name=m service_name=chat source=engine"
+            eventually(lambda: process.metrics().get(f"{TTFT.prometheus}_bucket {labels}") == 0)
+            process.ask()
+            written.text = f"{RUNNING}\n{ttft(5, 1)}\n"
+            eventually(lambda: process.metrics()[f"{TTFT.prometheus}_bucket {labels}"] == 2)
+            assert process.metrics()[f"{TTFT.prometheus}_count environment=test model_name=m service_name=chat"] == 1
+            eventually(lambda: TTFT.name in by_source(receiver).get("engine", ()))
+            assert process.stop() == 0
+        sent = by_source(receiver)
+        assert sent["engine"] == {TTFT.name, HEARTBEAT.name}
+        assert {TTFT.name, TPOT.name, HEARTBEAT.name, SLO_EVENTS.name} <= sent["proxy"]
+        counts = {"explicit": 0, "exponential": 0}
+        for metric in receiver.metrics():
+            if metric.name == TTFT.name:
+                counts["explicit"] += sum(point.count for point in metric.histogram.data_points)
+                counts["exponential"] += sum(point.count for point in metric.exponential_histogram.data_points)
+        assert counts == {"explicit": 2, "exponential": 1}
+        instances = {attributes(one.resource.attributes)[SERVICE_INSTANCE] for one in receiver.resource_metrics()}
+        assert len(instances) == 2
+
+
 def test_an_endpoint_that_is_down_harms_no_request(tmp_path: Path) -> None:
     with engine(completion("a")) as url, sidecar(url, "--otlp-endpoint", "http://127.0.0.1:1", cwd=tmp_path) as process:
         for _ in range(5):
@@ -165,6 +231,30 @@ def test_a_reload_takes_a_good_spec_and_keeps_the_old_one_from_a_bad(tmp_path: P
         assert not any("le=0.3 " in name and "0.31" in name for name in metrics)
         assert process.ask()[0] == 200
     assert any("slo.yaml:5" in line for line in process.errors)
+
+
+def test_a_gpu_is_on_the_page_and_at_the_endpoint(tmp_path: Path) -> None:
+    gpu = "hw_id=GPU-aaaa hw_model=NVIDIA H200 hw_name=gpu0"
+    where, on = {"module": "tests.sidecar.nvml", "OTEL_METRIC_EXPORT_INTERVAL": "200"}, "service_name=x"
+    with receiving() as receiver, engine(completion("a")) as url:
+        with sidecar(url, "--otlp-endpoint", receiver.url, "--service", "x", cwd=tmp_path, **where) as process:
+            eventually(lambda: process.metrics()[f"firsttoken_gpu_collector_up {on}"] == 1)
+            eventually(lambda: process.metrics()[f"hw_gpu_errors_total error_type=xid {gpu} {on}"] == 1)
+            metrics = process.metrics()
+            assert metrics[f"hw_gpu_utilization_ratio {gpu} {on}"] == 0.42
+            assert metrics[f"hw_gpu_power_watts {gpu} {on}"] == 350.5
+            assert metrics[f"hw_gpu_last_xid {gpu} {on}"] == 79
+            assert metrics[f"hw_gpu_row_remap_pending {gpu} {on}"] == 1
+            assert metrics[f"hw_gpu_lost {gpu} {on}"] == 0
+            eventually(lambda: process.metrics()[f"hw_gpu_throttle_seconds_total {gpu} reason=hw_thermal {on}"] >= 1)
+            assert process.ask()[0] == 200
+            assert process.stop() == 0
+        sent = {metric.name: metric for metric in receiver.metrics()}
+        assert {metric.name for metric in GPU_METRICS} <= set(sent)
+        assert attributes(sent[GPU_POWER.name].gauge.data_points[0].attributes)[HW_ID] == "GPU-aaaa"
+        assert sum(p.as_int for m in receiver.metrics() if m.name == GPU_ERRORS.name for p in m.sum.data_points) == 1
+        assert GPU_COLLECTOR_UP.name not in sent
+    assert not any("Traceback" in line or "left behind" in line for line in process.errors)
 
 
 def _hash(metrics: dict[str, float]) -> str:

@@ -111,3 +111,15 @@ def test_no_more_progress_is_kept_than_choices_can_be() -> None:
     tokens = tokens_of([(n, so_far(1, choice=n)) for n in range(1000)])
     assert tokens.events == 1000
     assert len(tokens._progress) == 128
+
+
+@pytest.mark.parametrize("times_ns", [[5], [5, 6], [5, 9, 10], [5, 6, 16, 17]])
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_run_is_its_tokens_one_by_one(times_ns: list[int], answer: bool) -> None:
+    one, run = Tokens(1), Tokens(1)
+    for tokens in (one, run):
+        tokens.token(1)
+    for at_ns in times_ns:
+        one.token(at_ns, answer=answer)
+    run.run(times_ns, answer=answer)
+    assert [getattr(one, name) for name in Tokens.__slots__] == [getattr(run, name) for name in Tokens.__slots__]

@@ -10,6 +10,7 @@ GOOD = {
     "http://engine": Target("http", "engine", 80),
     "https://engine/base/": Target("https", "engine", 443, "/base"),
     "http://[::1]:8000": Target("http", "::1", 8000),
+    "http://b\u00fccher.test": Target("http", "b\u00fccher.test", 80),
 }
 BAD = [
     "engine:8000",
@@ -20,6 +21,11 @@ BAD = [
     "http://e/?q=1",
     "http://u:p@e/",
     "//e",
+    "http://e f/",
+    "http://a..b/",
+    f"http://{'e' * 64}/",
+    "http://e/a b",
+    "http://e/\u00e4",
 ]
 
 
@@ -104,6 +110,22 @@ async def test_bytes_that_nobody_asked_for_end_a_connection() -> None:
         pool.give(await pool.connect())
         await until(lambda: pool.open_count == 0)
         assert pool.take() is None
+
+
+@on_a_loop
+async def test_a_connection_that_still_owes_the_server_bytes_is_not_kept() -> None:
+    """Its server answered early and reads no more: the next request would stand behind what was not read."""
+
+    async def deaf(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(1000)
+
+    async with listening(deaf) as port:
+        pool = Pool(Target("http", "127.0.0.1", port))
+        connection = await pool.connect()
+        connection.write(b"x" * 50_000_000)
+        pool.give(connection)
+        assert pool.take() is None
+        await until(lambda: pool.open_count == 0)
 
 
 @on_a_loop

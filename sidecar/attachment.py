@@ -1,0 +1,200 @@
+"""What the middleware keeps in its process: telemetry made from the environment, and its life on the app's loop.
+
+    FIRSTTOKEN_SLO              slo.yaml, or a folder of them; several separated as in PATH (default ./slo.yaml)
+    FIRSTTOKEN_SERVICE          service.name; else OTEL_SERVICE_NAME, else the sole service of the spec
+    FIRSTTOKEN_ADMIN            HOST:PORT of /metrics, /healthz and /readyz (default 127.0.0.1:9464), or off
+    FIRSTTOKEN_TOKEN_FILE       file with the token that a non-loopback admin address needs
+    FIRSTTOKEN_SCRAPE           auto reads the app's own /metrics and /v1/models from within, off asks the app nothing
+    FIRSTTOKEN_ENGINE, _SCRAPE_INTERVAL, _OTLP_ENDPOINT, _SAMPLE, _CLASS_HEADER, _MAX_MODELS     as the sidecar's flags
+    OTEL_*                      as the sidecar
+
+The host outranks all of it. A setting that cannot be used is told in one line and left out, and
+`CONFIG_RELOAD_OK` shows 0; nothing here keeps the server from starting. Of several workers on one machine the first
+takes the admin address and shows its own requests alone; the others say that they go without. Over OTLP each worker
+is an instance of its own, and their sums are exact.
+"""
+
+import asyncio
+import atexit
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sidecar import limits, otlp_settings, pages, scrape, settings
+from sidecar.admin import AdminDoor
+from sidecar.asgi import ITSELF, App, InnerPages, Scope
+from sidecar.eye import Eye
+from sidecar.life import ListenError, listen
+from sidecar.otlp_settings import ExportSettings
+from sidecar.poller import Poller
+from sidecar.settings import Address, UsageError
+from sidecar.telemetry import OnPage, Plan, Telemetry
+from slo.objective import Spec
+
+log = logging.getLogger(__name__)
+
+PROGRAM = "firsttoken middleware"
+ADMIN = "127.0.0.1:9464"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the environment decided."""
+
+    plan: Plan
+    admin: Address | None
+    admin_token: str | None
+    engine: str
+    scrape_interval_s: float
+
+
+class Reader:
+    """Reads an environment; what cannot be used is told and replaced, and `ok` is False from then on."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.environ, self.ok = environ, True
+
+    def word(self, name: str, default: str) -> str:
+        return self.environ.get(f"FIRSTTOKEN_{name}", "").strip() or default
+
+    def number(self, name: str, default: float, *, low: float, high: float = 1e15) -> float:
+        word = self.word(name, f"{default:g}")
+        return self.attempt(lambda: settings.number(f"FIRSTTOKEN_{name}", word, low=low, high=high), default)
+
+    def one_of(self, name: str, *choices: str) -> str:
+        """One of `choices`, of which the first is the default."""
+        word = self.word(name, choices[0])
+        if word in choices:
+            return word
+        return self.attempt(
+            lambda: _refuse(f"FIRSTTOKEN_{name}={word} is unknown: use {', '.join(choices)}"), choices[0]
+        )
+
+    def attempt(self, read: Callable[[], T], otherwise: T) -> T:
+        try:
+            return read()
+        except (UsageError, ValueError) as error:
+            log.error("%s: %s: left out", PROGRAM, error)
+            self.ok = False
+            return otherwise
+
+
+def _refuse(message: str) -> str:
+    raise UsageError(message)
+
+
+def read(environ: Mapping[str, str]) -> Setup:
+    """What `environ` and the files it names decide. Never fails."""
+    reader = Reader(environ)
+    service, spec = _service(reader)
+    endpoint = reader.word("OTLP_ENDPOINT", "") or None
+    export = reader.attempt(
+        lambda: otlp_settings.read(environ, endpoint=endpoint), ExportSettings(traces=None, metrics=None)
+    )
+    admin, token = _admin(reader)
+    engine = reader.one_of("ENGINE", scrape.AUTO, *scrape.ENGINES)
+    interval_s = reader.number("SCRAPE_INTERVAL", limits.SCRAPE_INTERVAL_S, low=0.1)
+    plan = Plan(
+        service=service,
+        version=settings.version(),
+        source="middleware",
+        export=export,
+        spec=spec,
+        class_header=reader.word("CLASS_HEADER", "x-firsttoken-class"),
+        max_models=int(reader.number("MAX_MODELS", limits.MAX_MODELS, low=1, high=10_000)),
+        sample_ratio=reader.number("SAMPLE", 1.0, low=0, high=1),
+        scrape=reader.one_of("SCRAPE", "auto", "off") == "auto",
+        config_ok=reader.ok,
+    )
+    return Setup(plan, admin, token, engine, interval_s)
+
+
+def _service(reader: Reader) -> tuple[str, Spec | None]:
+    environ = reader.environ
+    named = reader.word("SERVICE", "") or environ.get("OTEL_SERVICE_NAME", "").strip() or None
+    without: tuple[str, Spec | None] = (named or settings.DEFAULT_SERVICE, None)
+
+    def chosen() -> tuple[str, Spec | None]:
+        specs = settings.load(settings.spec_paths(None, environ))
+        return settings.service(named, specs, strict=bool(reader.word("SLO", "")))
+
+    return reader.attempt(chosen, without)
+
+
+def _admin(reader: Reader) -> tuple[Address | None, str | None]:
+    word = reader.word("ADMIN", ADMIN)
+    none: tuple[Address | None, str | None] = (None, None)
+
+    def listened() -> tuple[Address | None, str | None]:
+        address = settings.address("FIRSTTOKEN_ADMIN", word)
+        return address, settings.token(reader.word("TOKEN_FILE", "") or None, address, insecure=False)
+
+    return none if word == "off" else reader.attempt(listened, none)
+
+
+class Attachment:
+    """The telemetry of one app on one event loop. `like` is a scope that the app has been called with."""
+
+    def __init__(self, app: App, like: Scope, setup: Setup) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.shown_at: Address | None = None  # the pages, once they are
+        self._setup = setup
+        inner = InnerPages(app, like)
+
+        def poller(eye: Eye, on_page: OnPage) -> Poller:
+            interval_s = setup.scrape_interval_s
+            return Poller(ITSELF, eye, engine=setup.engine, interval_s=interval_s, fetch=inner.get, on_page=on_page)
+
+        self.telemetry = Telemetry(setup.plan, self.loop, poller)
+        self._chores: list[asyncio.Task[None]] = []
+        self._begun = self._ended = False
+
+    def begin(self) -> None:
+        """Start the chores; called again it does nothing."""
+        if self._begun:
+            return
+        self._begun = True
+        self.telemetry.emitter.start()
+        atexit.register(self._at_exit)
+        self._chores = [self.loop.create_task(chore) for chore in self.telemetry.chores()]
+        if self._setup.admin is not None:
+            self._chores.append(self.loop.create_task(self._show_pages(self._setup.admin)))
+
+    async def end(self) -> None:
+        """Stop, and send the last telemetry."""
+        if not self._begun or self._ended:
+            return
+        self._ended = True
+        atexit.unregister(self._at_exit)
+        for chore in self._chores:
+            chore.cancel()
+        await asyncio.gather(*self._chores, return_exceptions=True)
+        await self.loop.run_in_executor(None, self.telemetry.close, limits.FLUSH_S)
+
+    def _at_exit(self) -> None:
+        """The process ends and the app was never told: no loop runs any more, and so nothing else counts."""
+        self.telemetry.close(limits.FLUSH_S)
+
+    async def _show_pages(self, address: Address) -> None:
+        door = AdminDoor(pages.pages(self.telemetry.sources()), token=self._setup.admin_token)
+        try:
+            server = await listen(door, address, flag="FIRSTTOKEN_ADMIN")
+        except ListenError as error:
+            log.warning(
+                "%s: no /metrics page in process %d: %s (another worker may hold it; OTLP counts every worker)",
+                PROGRAM,
+                os.getpid(),
+                error,
+            )
+            return
+        host, port = server.sockets[0].getsockname()[:2]
+        self.shown_at = Address(host, port)
+        log.info("%s: admin: http://%s", PROGRAM, self.shown_at)
+        try:
+            await self.loop.create_future()
+        finally:
+            server.close()
+            door.close()

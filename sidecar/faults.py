@@ -1,0 +1,42 @@
+"""The one place where telemetry may fail: whatever goes wrong in it is counted, and ends there.
+
+A fault is named by its type and its place only (a message could quote a prompt), each place once in the log.
+"""
+
+import logging
+from collections.abc import Callable
+
+from sidecar.tally import Tally
+from slo.signals import REASON, TELEMETRY_FAULTS
+
+log = logging.getLogger(__name__)
+
+MAX_PLACES_TOLD = 100  # places of faults that are logged; all are counted
+
+
+class Faults:
+    """The faults of one process's telemetry."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._told: set[str] = set()
+
+    def look(self, act: Callable[..., object], *args: object) -> None:
+        """Let telemetry do something; whatever goes wrong there ends here."""
+        try:
+            act(*args)
+        except Exception as error:  # noqa: BLE001  promise 1: the user's bytes outrank telemetry
+            self._fault(error)
+
+    def _fault(self, error: BaseException) -> None:
+        while error.__context__ is not None:  # what went wrong first
+            error = error.__context__
+        name = type(error).__name__
+        self._tally.add(TELEMETRY_FAULTS, ((REASON, name),))
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        place = "?" if trace is None else f"{trace.tb_frame.f_code.co_qualname}:{trace.tb_lineno}"
+        if place not in self._told and len(self._told) < MAX_PLACES_TOLD:
+            self._told.add(place)
+            log.error("telemetry fault %s at %s: counted, the request goes on", name, place)

@@ -1,0 +1,109 @@
+"""The eye inside an ASGI server: `app.add_middleware(FirstTokenMiddleware)`, or
+`vllm serve --middleware sidecar.middleware.FirstTokenMiddleware`. Configured by environment (see `attachment`).
+
+    server ─▶ FirstTokenMiddleware ─▶ app          a `Passage` for each admitted request
+                     └─▶ Passage ─▶ Watch ─▶ Eye   (the same as behind the proxy)
+
+Attached on first use, to the event loop that runs then; telemetry begins when the app has started (or with the first
+request of one that has no lifespan) and ends with the app's shutdown, or else with the process. Whatever goes wrong in
+here is counted or told and the request goes on. WebSockets and every other request pass untouched.
+"""
+
+import asyncio
+import logging
+import os
+
+from sidecar.asgi import App, Message, Receive, Scope, Send
+from sidecar.attachment import PROGRAM, Attachment, read
+from sidecar.http_head import TRACEPARENT, RequestHead
+from sidecar.passage import Passage
+from sidecar.settings import is_loopback
+from sidecar.watch import Watch
+
+log = logging.getLogger(__name__)
+
+_ENDED = ("lifespan.shutdown.complete", "lifespan.shutdown.failed")
+
+
+class FirstTokenMiddleware:
+    """Measures every request for generation that passes through to `app`."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._attachment: Attachment | None = None
+        self._failed = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection scope, as ASGI 3 calls an app."""
+        kind = scope["type"]
+        if kind == "lifespan":
+            await self._live(scope, receive, send)
+        elif kind == "http" and scope["method"] == "POST" and (passage := self._admit(scope, receive, send)):
+            await passage.run(self._app)
+        else:
+            await self._app(scope, receive, send)
+
+    def _admit(self, scope: Scope, receive: Receive, send: Send) -> Passage | None:
+        """The passage of a request that may ask for generation; None: it only passes."""
+        attachment = self._attached(scope)
+        if attachment is None:
+            return None
+        telemetry = attachment.telemetry
+        found: list[Passage] = []
+
+        def admit() -> None:
+            attachment.begin()
+            watch = telemetry.eye.admit(_head(scope), trusted=_is_loopback(scope))
+            if watch is not None:
+                # A parent that is never exported would cut the engine's span off from its trace.
+                inner = _under(watch, scope) if telemetry.emitter.wants_spans else scope
+                found.append(Passage(watch, telemetry.eye.look, scope=inner, receive=receive, send=send))
+
+        telemetry.eye.look(admit)
+        return found[0] if found else None
+
+    def _attached(self, scope: Scope) -> Attachment | None:
+        """The attachment to the running loop, made on first use; None when that failed."""
+        loop = asyncio.get_running_loop()
+        if not self._failed and (self._attachment is None or self._attachment.loop is not loop):
+            try:
+                self._attachment = Attachment(self._app, scope, read(os.environ))
+            except Exception as error:  # noqa: BLE001  the server outranks telemetry
+                self._failed, self._attachment = True, None
+                log.error("%s: cannot be attached (%s): nothing is measured", PROGRAM, type(error).__name__)
+        return self._attachment
+
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The app's life: attach once it has started, and send the last telemetry before it is over."""
+        attachment = self._attached(scope)
+
+        async def told(message: Message) -> None:
+            if attachment is not None:
+                try:
+                    if message["type"] == "lifespan.startup.complete":
+                        attachment.begin()
+                    elif message["type"] in _ENDED:
+                        await attachment.end()
+                except Exception as error:  # noqa: BLE001  the server outranks telemetry
+                    log.error("%s: %s at %s", PROGRAM, type(error).__name__, message["type"])
+            await send(message)
+
+        await self._app(scope, receive, told)
+
+
+def _head(scope: Scope) -> RequestHead:
+    target = scope.get("raw_path") or scope["path"].encode()
+    headers = tuple(scope["headers"])
+    return RequestHead(method=scope["method"].encode(), target=target, minor=1, headers=headers, keep_alive=True)
+
+
+def _under(watch: Watch, scope: Scope) -> Scope:
+    """The scope for the app: its own span shall be the child of ours."""
+    others = [field for field in scope["headers"] if field[0] != TRACEPARENT]
+    return {**scope, "headers": [*others, (TRACEPARENT, watch.traceparent)]}
+
+
+def _is_loopback(scope: Scope) -> bool:
+    """Whether the client is on this machine; one that the server does not name is not trusted."""
+    client = scope.get("client")
+    return client is not None and is_loopback(str(client[0]))

@@ -1,0 +1,50 @@
+import logging
+
+import pytest
+
+from sidecar import faults
+from sidecar.faults import Faults
+from sidecar.tally import Tally
+from slo.signals import REASON, TELEMETRY_FAULTS
+
+
+def test_a_fault_ends_there_is_counted_and_told_once_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
+    tally = Tally(lambda _: ())
+    look = Faults(tally).look
+
+    def broken(secret: str) -> None:
+        raise KeyError(secret)
+
+    with caplog.at_level(logging.ERROR):
+        look(broken, "a prompt")
+        look(broken, "a prompt")
+    assert tally.total(TELEMETRY_FAULTS, ((REASON, "KeyError"),)) == 2
+    assert len(caplog.records) == 1
+    assert "broken" in caplog.text
+    assert "a prompt" not in caplog.text
+
+
+def test_what_went_wrong_first_is_named() -> None:
+    tally = Tally(lambda _: ())
+
+    def broken() -> None:
+        try:
+            raise LookupError
+        finally:
+            raise ValueError
+
+    Faults(tally).look(broken)
+    assert tally.total(TELEMETRY_FAULTS, ((REASON, "LookupError"),)) == 1
+
+
+def test_places_told_have_a_limit(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(faults, "MAX_PLACES_TOLD", 0)
+    with caplog.at_level(logging.ERROR):
+        Faults(Tally(lambda _: ())).look(lambda: 1 / 0)
+    assert caplog.records == []
+
+
+def test_what_goes_well_is_no_fault() -> None:
+    tally, seen = Tally(lambda _: ()), list[int]()
+    Faults(tally).look(seen.append, 1)
+    assert (seen, list(tally.totals())) == ([1], [])

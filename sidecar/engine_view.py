@@ -39,7 +39,7 @@ class EngineView:
         return Interval(start_ns, end_ns, delta=delta, counters=(beats,), distributions=found)
 
     def page(self, page: Page, engine: Engine) -> Growth:
-        """Count what a page brings. A series that names no model and holds nothing waits: the model may be learned yet."""
+        """Count what a page brings. A series without a model that holds nothing waits: the model may be learned yet."""
         growth = self._grower.page(page, engine)
         for (metric, model), grown in growth.histograms.items():
             if grown.count or model is not None:

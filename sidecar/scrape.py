@@ -29,6 +29,7 @@ __all__ = [
 AUTO = "auto"
 MAX_RANKS = 256
 MAX_MODELS = 64
+MAX_VALUE = float(1 << 53)  # beyond it no count is exact, and the wire's integers end soon after
 _ROUNDING = 1e-3  # a share this little over 1 is a rounded 1
 
 
@@ -182,7 +183,7 @@ def _alone(series: Series) -> Series:
 
 def _value(sample: Sample, series: Series) -> float | None:
     if not series.label:
-        return sample.value if sample.value >= 0 else None
+        return sample.value if 0 <= sample.value <= MAX_VALUE else None
     text = sample.labels.get(series.label, "")
     return float(text) if text.isdecimal() and text.isascii() and len(text) < 19 else None
 

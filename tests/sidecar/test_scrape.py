@@ -47,6 +47,10 @@ PAGES: dict[str, tuple[str, dict[str, Any]]] = {
         'vllm:kv_cache_usage_perc{engine="0"} nan\nvllm:num_requests_running{engine="0"} 1',
         {"kv_occupancy": None, "running": 1.0, "dropped": 1},
     ),
+    "a count that no integer of the wire could hold is unknown": (
+        'vllm:num_requests_running{engine="0"} 1e300\nvllm:num_preemptions_total{engine="0"} 1e17',
+        {"running": None, "preemptions_total": None},
+    ),
     "C05 several ranks: shares are the highest, counts are added": (
         (
             'vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.90\n'

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slo.objective import parse
-from tests.generate_docs import COMMANDS, ROOT, flags, help_text, signals_page, sql_page
+from tests.generate_docs import COMMANDS, ROOT, flags, help_text, limits_page, signals_page, sql_page
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "alerts/runbooks").glob("*.md")])
 
@@ -16,7 +16,8 @@ def ids(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_the_signals_and_sql_pages_are_those_of_the_code() -> None:
+def test_the_generated_pages_are_those_of_the_code() -> None:
+    assert (ROOT / "docs/limits.md").read_text() == limits_page()
     assert (ROOT / "docs/signals.md").read_text() == signals_page()
     assert (ROOT / "docs/sql.md").read_text() == sql_page()
 

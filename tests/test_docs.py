@@ -79,5 +79,5 @@ def test_the_readme_names_the_targets_that_exist() -> None:
 
 
 def test_every_flag_the_readme_names_is_a_flag_of_ours() -> None:
-    foreign = {"--enable-metrics", "--metrics"}  # of SGLang and llama.cpp
+    foreign = {"--enable-metrics", "--metrics", "--middleware"}  # of SGLang, llama.cpp and vLLM
     assert flags((ROOT / "README.md").read_text()) - foreign <= flags((ROOT / "docs/cli.md").read_text())

@@ -10,8 +10,8 @@ Arms: bare; the middleware; `parsing`, a wrapper that only parses each chunk onc
 machines); `awaiting`, one that only awaits; and, where Starlette is installed, `BaseHTTPMiddleware`, which is why ours
 is none.
 
-The promise: at most 0.6 us per chunk over bare ASGI with every event looked at, on a machine that parses a chunk in
-0.57 us; elsewhere in proportion. `--check` makes the exit code say it.
+The promise: at most 0.6 us per chunk over bare ASGI with every event looked at, on a machine where `parsing` takes
+0.67 us (0.57 us the parser, 0.1 us the wrapper); on a slower one in proportion. `--check` makes the exit code say it.
 """
 
 import argparse
@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # a script's own folder is o
 from sidecar.asgi import App, Message, Receive, Scope, Send
 from sidecar.middleware import FirstTokenMiddleware
 
-PROMISE_US, OF_PARSE_US = 0.6, 0.57
+PROMISE_US, OF_PARSING_US = 0.6, 0.67
 WORDS = (" the", " quick", " brown", "\n", " fox", ' "jumps"', " over", " l\u00e4zy", " dogs", ".")
 FEW, MANY = 64, 2112  # chunks of a request; the difference is a multiple of a run
 TURN = 8  # chunks between two turns of the loop
@@ -159,13 +159,6 @@ async def inside(rounds: int) -> dict[str, tuple[list[float], list[float]]]:
     return found
 
 
-def json_us() -> float:
-    began_ns = time.thread_time_ns()
-    for data in CHUNKS:
-        orjson.loads(data[6:])
-    return (time.thread_time_ns() - began_ns) / 1e3 / len(CHUNKS)
-
-
 # 2. Real servers.
 
 SERVER = """
@@ -237,21 +230,21 @@ def over(bare: list[float], other: list[float]) -> tuple[float, float]:
 def main() -> int:
     flags = argparse.ArgumentParser(description="What the middleware costs.")
     flags.add_argument("--rounds", type=int, default=60, help="of the measurement inside one process")
-    flags.add_argument("--server-rounds", type=int, default=5, help="of the measurement of servers; 0 for none")
-    flags.add_argument("--streams", type=int, default=64, help="at a time, for each server")
+    flags.add_argument("--server-rounds", type=int, default=12, help="of the measurement of servers; 0 for none")
+    flags.add_argument("--streams", type=int, default=16, help="at a time, for each server")
     flags.add_argument("--check", action="store_true", help="exit 1 if the promise is not kept")
     given = flags.parse_args()
     os.environ |= {"FIRSTTOKEN_ADMIN": "off", "FIRSTTOKEN_SCRAPE": "off"}
 
-    unit_us = min(json_us() for _ in range(200))
     found = asyncio.run(inside(given.rounds))
     bare, per_request = found["bare"]
-    print(f"one parse of a chunk: {unit_us:.2f} us of CPU; us of CPU over bare ASGI, least (typical):")
+    unit_us, _ = over(bare, found["parsing"][0])
+    print("us of CPU over bare ASGI, least (typical):")
     for name, (chunk_us, request_us) in found.items():
         if name != "bare":
             least_us, typical_us = over(bare, chunk_us)
             _, request_more_us = over(per_request, request_us)
-            times = f"{least_us / unit_us:.2f} parses"
+            times = f"x {least_us / unit_us:.2f} of parsing"
             print(f"  {name:18} {least_us:6.2f} ({typical_us:.2f}) a chunk, {times}; {request_more_us:.0f} a request")
     least_us, _ = over(bare, found["middleware"][0])
     if given.server_rounds:
@@ -260,7 +253,7 @@ def main() -> int:
         for name in ("middleware", "parsing"):
             ratio = statistics.median(b / a for a, b in zip(served["bare"], served[name], strict=True))
             print("  {:18} {:6.2f} ({:.2f}) a chunk, x {:.3f}".format(name, *over(served["bare"], served[name]), ratio))
-    most_us = PROMISE_US * max(1.0, unit_us / OF_PARSE_US)
+    most_us = PROMISE_US * max(1.0, unit_us / OF_PARSING_US)
     kept = least_us <= most_us
     print(f"promise: {least_us:.2f} us a chunk, at most {most_us:.2f} here: {'kept' if kept else 'not kept'}")
     return 0 if kept or not given.check else 1

@@ -8,13 +8,16 @@ it (`Authorization: Bearer ...`): the probes say no more than yes or no.
 
 import asyncio
 import hmac
+import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
 from sidecar import limits
 from sidecar.http_head import RequestHead, find, find_all, tokens
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,14 @@ class Answer:
     content_type: str = "text/plain; charset=utf-8"
 
 
-Pages = dict[bytes, Callable[[], Answer]]
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A page whose text takes long: `make` is called on another thread, and knows by then all that it shows."""
+
+    make: Callable[[], Answer]
+
+
+Pages = Mapping[bytes, Callable[[], Answer | Later]]
 PROBES = (b"/healthz", b"/readyz")
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 405: "Method Not Allowed"}
 
@@ -41,7 +51,7 @@ class AdminDoor:
     def __call__(self) -> "AdminConnection":
         return AdminConnection(self)
 
-    def answer(self, head: RequestHead) -> Answer:
+    def answer(self, head: RequestHead) -> Answer | Later:
         """The page that a request asks for."""
         page = self.pages.get(head.path)
         if page is None:
@@ -62,13 +72,15 @@ class AdminDoor:
 
 
 class AdminConnection(asyncio.Protocol):
-    """One client of the admin address."""
+    """One client of the admin address: a request is answered once its client has taken the answer before."""
 
     def __init__(self, door: AdminDoor) -> None:
         self._door = door
         self._transport: asyncio.Transport | None = None
         self._unread = b""
         self._idle: asyncio.TimerHandle | None = None
+        self._making: asyncio.Task[None] | None = None
+        self._full = self._paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are asyncio's in all but their bases.
@@ -82,15 +94,7 @@ class AdminConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._rest()
         self._unread += data
-        while self._transport is not None and not self._transport.is_closing():
-            raw, end, rest = self._unread.partition(b"\r\n\r\n")
-            if max(len(raw), 0 if end else len(self._unread)) > limits.MAX_HEAD_BYTES:
-                self._send(Answer(431, b"the request head is too long\n"), body=True, keep=False)
-                return
-            if not end:
-                return
-            self._unread = rest
-            self._take(_head(raw))
+        self._next()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  the loop's own signature
         self._door.open.discard(self)
@@ -98,22 +102,82 @@ class AdminConnection(asyncio.Protocol):
         if self._idle is not None:
             self._idle.cancel()
 
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._next()
+
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
 
     def _rest(self) -> None:
-        """Close the connection if nothing comes for a while."""
+        """End the connection if nothing comes for a while; a client that takes nothing either gets no more."""
         if self._idle is not None:
             self._idle.cancel()
-        self._idle = asyncio.get_running_loop().call_later(limits.ADMIN_IDLE_S, self.close)
+        self._idle = asyncio.get_running_loop().call_later(limits.ADMIN_IDLE_S, self._expire)
+
+    def _expire(self) -> None:
+        if self._transport is not None and self._making is None:
+            self._transport.abort()
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether the next request may be answered."""
+        busy = self._making is not None or self._full
+        return not busy and self._transport is not None and not self._transport.is_closing()
+
+    def _next(self) -> None:
+        start, unread = 0, self._unread
+        while self._is_free:
+            end = unread.find(b"\r\n\r\n", start)
+            if max(end, len(unread) if end < 0 else 0) - start > limits.MAX_HEAD_BYTES:
+                self._send(Answer(431, b"the request head is too long\n"), body=True, keep=False)
+            elif end < 0:
+                break
+            else:
+                raw, start = unread[start:end], end + 4
+                self._take(_head(raw))
+        self._unread = unread[start:]
+        self._hold()
+
+    def _hold(self) -> None:
+        """Read no more than is answered."""
+        paused = self._making is not None or self._full
+        if self._transport is None or paused == self._paused:
+            return
+        self._paused = paused
+        if paused:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
 
     def _take(self, head: RequestHead | None) -> None:
         if head is None:
             self._send(Answer(400, b"not a valid HTTP/1.1 request\n"), body=True, keep=False)
+            return
+        keep, body = head.keep_alive and not head.has_body, head.method != b"HEAD"
+        try:
+            answer = self._door.answer(head)
+        except Exception as error:  # noqa: BLE001  as in `_made`
+            answer = _unmade(error)
+        if isinstance(answer, Later):
+            self._making = asyncio.get_running_loop().create_task(self._made(answer, body=body, keep=keep))
         else:
-            keep = head.keep_alive and not head.has_body
-            self._send(self._door.answer(head), body=head.method != b"HEAD", keep=keep)
+            self._send(answer, body=body, keep=keep)
+
+    async def _made(self, later: Later, *, body: bool, keep: bool) -> None:
+        try:
+            answer = await asyncio.get_running_loop().run_in_executor(None, later.make)
+        except Exception as error:  # noqa: BLE001  the client must hear of it, and so must the log
+            answer = _unmade(error)
+        self._making = None
+        if self._transport is not None and not self._transport.is_closing():
+            self._send(answer, body=body, keep=keep)
+            self._rest()
+            self._next()
 
     def _send(self, answer: Answer, *, body: bool, keep: bool) -> None:
         assert self._transport is not None
@@ -125,6 +189,11 @@ class AdminConnection(asyncio.Protocol):
         self._transport.write(head.encode() + (answer.body if body else b""))
         if not keep:
             self._transport.close()
+
+
+def _unmade(error: Exception) -> Answer:
+    log.error("a page of the admin address cannot be made: %s", type(error).__name__)
+    return Answer(500, b"this page cannot be made\n")
 
 
 _REQUEST_LINE = re.compile(rb"([A-Z]+) (/[!-~]*) HTTP/1\.([01])")

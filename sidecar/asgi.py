@@ -29,7 +29,8 @@ class InnerPages:
         """The body of a 200 answer; PollError says why there is none."""
         answer = _Answer()
         try:
-            await asyncio.wait_for(self._app(self._get(path), answer.receive, answer.send), limits.SCRAPE_TIMEOUT_S)
+            async with asyncio.timeout(limits.SCRAPE_TIMEOUT_S):
+                await self._app(self._get(path), answer.receive, answer.send)
         except TimeoutError:
             raise PollError("timeout") from None
         except Exception as error:

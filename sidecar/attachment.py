@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 PROGRAM = "firsttoken middleware"
 ADMIN = "127.0.0.1:9464"
+STOP_S = 1.0
 T = TypeVar("T")
 
 
@@ -171,7 +172,8 @@ class Attachment:
         atexit.unregister(self._at_exit)
         for chore in self._chores:
             chore.cancel()
-        await asyncio.gather(*self._chores, return_exceptions=True)
+        if self._chores:  # an app that is just being asked for a page may not let itself be cancelled
+            await asyncio.wait(self._chores, timeout=STOP_S)
         await self.loop.run_in_executor(None, self.telemetry.close, limits.FLUSH_S)
 
     def _at_exit(self) -> None:

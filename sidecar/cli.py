@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 from sidecar import limits
-from sidecar.settings import UsageError, version
+from sidecar.settings import UsageError, readable, version
 from sidecar.settings import address as _address
 from sidecar.settings import load as _load
 from sidecar.settings import number as _number
@@ -24,6 +24,7 @@ from sidecar.settings import spec_paths as _spec_paths
 from sidecar.settings import token as _token
 
 if TYPE_CHECKING:
+    from sidecar.otlp_settings import ExportSettings
     from sidecar.service import Options
 
 PROGRAM = "firsttoken sidecar"
@@ -127,6 +128,7 @@ def read(argv: list[str], environ: Mapping[str, str]) -> "Options":
             split_url(given.scrape)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    _check_files(export)
     if given.engine != "auto" and given.engine not in scrape.ENGINES:
         raise UsageError(f"--engine {given.engine} is unknown: use auto or one of {', '.join(sorted(scrape.ENGINES))}")
     if upstream is None and given.engine != "auto" and scrape.ENGINES[given.engine].metrics_path is None:
@@ -168,6 +170,13 @@ def read(argv: list[str], environ: Mapping[str, str]) -> "Options":
         visible_gpus=environ.get("CUDA_VISIBLE_DEVICES"),
         admin_token=_token(given.token_file, _address("--admin", given.admin), insecure=given.insecure),
     )
+
+
+def _check_files(export: "ExportSettings") -> None:
+    for lane in filter(None, (export.traces, export.metrics)):
+        readable("OTEL_EXPORTER_OTLP_CERTIFICATE", lane.certificate)
+        readable("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", lane.client_certificate)
+        readable("OTEL_EXPORTER_OTLP_CLIENT_KEY", lane.client_key)
 
 
 class _JsonLines(logging.Formatter):

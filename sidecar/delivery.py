@@ -8,7 +8,10 @@ one again and a receiver that remembers digests counts it once. What may be sent
 import contextlib
 import gzip
 import http.client
+import socket
 import ssl
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -40,23 +43,45 @@ class HttpSender:
         self._endpoint = endpoint
         self._url = urlsplit(endpoint.url)
         self._connection: http.client.HTTPConnection | None = None
+        self._socket: socket.socket | None = None
+        self._late = threading.Event()
         self._headers = {"content-type": "application/x-protobuf", "user-agent": "firsttoken-sidecar"}
         if endpoint.gzip:
             self._headers["content-encoding"] = "gzip"
         self._headers.update(endpoint.headers)
 
     def send(self, body: bytes, *, timeout_s: float) -> Sent:
-        """Send one body; never raises."""
+        """Send one body; never raises, and takes no longer than `timeout_s` once it is connected."""
         data = gzip.compress(body, mtime=0) if self._endpoint.gzip else body
-        try:
+        with self._limited(timeout_s):
             try:
-                return self._post(data, timeout_s)
-            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-                self.close()  # a kept connection that the endpoint had closed meanwhile
-                return self._post(data, timeout_s)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            self.close()
-            return Sent("unavailable", "timeout" if isinstance(error, TimeoutError) else "connection")
+                try:
+                    return self._post(data, timeout_s)
+                except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+                    self.close()  # a kept connection that the endpoint had closed meanwhile
+                    return self._post(data, timeout_s)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                self.close()
+                late = self._late.is_set() or isinstance(error, TimeoutError)
+                return Sent("unavailable", "timeout" if late else "connection")
+
+    @contextlib.contextmanager
+    def _limited(self, timeout_s: float) -> Iterator[None]:
+        """Break the connection after `timeout_s`: the limit of a socket begins anew with each byte that drips in."""
+        self._late.clear()
+        timer = threading.Timer(timeout_s, self._break)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _break(self) -> None:
+        self._late.set()
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def _post(self, data: bytes, timeout_s: float) -> Sent:
         connection = self._connection or self._connect()
@@ -66,10 +91,15 @@ class HttpSender:
         self._connection = connection
         path = f"{self._url.path or '/'}{'?' + self._url.query if self._url.query else ''}"
         connection.request("POST", path, body=data, headers=self._headers)
+        self._socket = connection.sock
+        if self._late.is_set():
+            raise TimeoutError
         answer = connection.getresponse()
+        if self._late.is_set():
+            raise TimeoutError  # what looks like a short head is a broken one
         content = answer.read(_MAX_ANSWER_BYTES)
-        if not answer.isclosed():
-            self.close()  # a longer answer than any export needs
+        if self._late.is_set() or not answer.isclosed():
+            self.close()  # a longer answer than any export needs; the status stands
         if 200 <= answer.status < 300:
             return Sent("accepted", refused_items=_refused_items(content))
         reason = f"http_{answer.status}"
@@ -87,6 +117,7 @@ class HttpSender:
         return http.client.HTTPSConnection(host, port, context=context)
 
     def close(self) -> None:
+        self._socket = None
         if self._connection is not None:
             with contextlib.suppress(OSError):
                 self._connection.close()

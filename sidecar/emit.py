@@ -16,7 +16,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sidecar import limits, otlp_metrics, otlp_wire
@@ -71,7 +71,9 @@ class Outbox:
 class LaneThread(threading.Thread):
     """Encodes and sends one kind of telemetry."""
 
-    def __init__(self, lane: Lane, endpoint: Endpoint, encode: Callable[[], list[Parcel]], dropped: Dropped) -> None:
+    def __init__(
+        self, lane: Lane, endpoint: Endpoint, encode: Callable[[], Iterator[Parcel]], dropped: Dropped
+    ) -> None:
         super().__init__(name=f"export-{lane}", daemon=True)
         self.wakened = threading.Event()
         self._lane, self._endpoint, self._encode, self._dropped = lane, endpoint, encode, dropped
@@ -79,6 +81,7 @@ class LaneThread(threading.Thread):
         self._end_s: float | None = None
         self._failures = 0
         self._next_try_s = 0.0
+        self._refused_for = ""
 
     def close(self, end_s: float) -> None:
         """Send what there is until `end_s` (monotonic), then end."""
@@ -86,7 +89,11 @@ class LaneThread(threading.Thread):
         self.wakened.set()
 
     def run(self) -> None:
-        send = sender(self._endpoint, self._lane)
+        try:
+            send = sender(self._endpoint, self._lane)
+        except Exception as error:  # noqa: BLE001  said, and then the queue fills and what it drops is counted
+            log.error("%s cannot be exported: %s: %s", self._lane, type(error).__name__, error)
+            return
         try:
             while self._end_s is None:
                 self.wakened.wait(self._pause_s())
@@ -112,14 +119,13 @@ class LaneThread(threading.Thread):
 
     def _gather(self) -> None:
         try:
-            parcels = self._encode()
+            for parcel in self._encode():
+                if lost := self._outbox.put(parcel):
+                    self._dropped(self._lane, "retry_queue_full", lost)
         except Exception as error:  # noqa: BLE001  a fault in one batch must not end the export of all others
             log.error("%s could not be encoded: %s", self._lane, type(error).__name__)
             self._dropped(self._lane, "encoding", 1)
-            return
-        for parcel in parcels:
-            if lost := self._outbox.put(parcel):
-                self._dropped(self._lane, "retry_queue_full", lost)
+            self.wakened.set()  # for those behind it
 
     def _deliver(self, send: HttpSender | GrpcSender) -> None:
         while (parcel := self._outbox.first()) is not None:
@@ -159,9 +165,11 @@ class LaneThread(threading.Thread):
         self._failures, self._next_try_s = 0, 0.0
         if sent.state == "refused":
             self._dropped(self._lane, sent.reason, parcel.items)
-            log.error("the OTLP endpoint refused %d items of %s (%s)", parcel.items, self._lane, sent.reason)
+            if sent.reason != self._refused_for:  # told once, counted always
+                log.error("the OTLP endpoint refuses %s (%s): dropped and counted", self._lane, sent.reason)
         elif sent.refused_items > 0:
             self._dropped(self._lane, "partial_success", sent.refused_items)
+        self._refused_for = sent.reason
 
 
 class Emitter:
@@ -223,8 +231,9 @@ class Emitter:
             lane.close(end_s)
         for name, lane in self._lanes.items():
             lane.join(max(0.0, end_s - time.monotonic()) + 0.2)
-            if lane.is_alive() or lane.waiting_items:
-                log.error("shutdown: %d items of %s could not be exported", lane.waiting_items, name)
+            unread = len(self._spans) if name == "traces" else len(self._intervals)
+            if left := lane.waiting_items + unread:
+                log.error("shutdown: %d items of %s could not be exported", left, name)
 
     def drops(self) -> dict[tuple[Lane, str], int]:
         """Items given up so far, by lane and reason."""
@@ -235,15 +244,12 @@ class Emitter:
         with self._drops_lock:
             self._drops[lane, reason] = self._drops.get((lane, reason), 0) + items
 
-    def _encode_spans(self) -> list[Parcel]:
-        parcels = []
+    def _encode_spans(self) -> Iterator[Parcel]:
         while self._spans:
             batch = [self._spans.popleft() for _ in range(min(len(self._spans), self._settings.span_batch))]
-            parcels.append(Parcel(otlp_wire.request(self._resource, self._scope, b"".join(batch)), len(batch)))
-        return parcels
+            yield Parcel(otlp_wire.request(self._resource, self._scope, b"".join(batch)), len(batch))
 
-    def _encode_metrics(self) -> list[Parcel]:
-        parcels = []
+    def _encode_metrics(self) -> Iterator[Parcel]:
         while self._intervals:
             interval = self._intervals.popleft()
             items, points = otlp_metrics.encode(interval)
@@ -253,8 +259,7 @@ class Emitter:
                 # Requests one after the other are one request of several resources: protobuf joins what repeats.
                 body += otlp_wire.request(self._engine_resource, self._scope, items)
                 points += more
-            parcels.append(Parcel(body, points))
-        return parcels
+            yield Parcel(body, points)
 
 
 def resource_attributes(own: dict[str, str], *, version: str) -> dict[str, otlp_wire.Value]:

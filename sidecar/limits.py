@@ -8,6 +8,10 @@ stands beside it, so that nobody meets one without finding its reason.
 MAX_HEAD_BYTES = 64 << 10  # a request head beyond it is answered 431
 MAX_BODY_BYTES = 1 << 30  # a request body beyond it is answered 413; the server behind usually refuses far less
 MAX_CONNECTIONS = 20_000  # clients at a time; one more is closed at once
+MAX_FILES = (
+    2 * MAX_CONNECTIONS + 1024
+)  # asked of the system at the start; with fewer, clients beyond are closed at once
+FEW_FILES = 4096  # fewer, and the log says how many requests that lets through
 CLIENT_IDLE_S = 75.0  # a kept-alive connection without a request is closed after it
 CLIENT_HEAD_S = 60.0  # a request head must be whole by then
 CLIENT_STALL_S = 300.0  # a client that takes nothing of its answer, or sends nothing of its body, is given up

@@ -49,6 +49,7 @@ class Onlooker:
         self.view = EngineView(self._label)
         self.look = Faults(tally).look
         self._objectives: tuple[Objective, ...] = ()
+        self._hashes: dict[str, str] = {}
         self._counted: dict[tuple[Metric, str], tuple[Objective, ...]] = {}
         self._states: list[Objective] = []
         self._state_seconds = StateSeconds(())
@@ -65,6 +66,7 @@ class Onlooker:
     def load(self, spec: Spec | None) -> None:
         """Judge by `spec` from now on."""
         self._objectives = spec.objectives if spec is not None else ()
+        self._hashes = {one.name: one.hash for one in self._objectives}
         self._state_seconds = StateSeconds(rules(self._objectives))
         self._decide()
 
@@ -117,10 +119,12 @@ class Onlooker:
             )
             for metric, model in sight.edges_s
         }
-        exact = {(model, one.name, one.hash) for (_, model), some in self._counted.items() for one in some}
+        exact = {
+            (model, one.name, self._hashes[one.name]) for (_, model), some in self._counted.items() for one in some
+        }
         shown = [name for name, is_shown in (("kv_occupancy", sight.occupancy), ("queue", sight.waiting)) if is_shown]
         self._states = [one for one in self._objectives if one.signal in shown]
-        states = {(one.name, one.hash) for one in self._states}
+        states = {(one.name, self._hashes[one.name]) for one in self._states}
 
         def is_counted(attributes: Attributes) -> bool:
             model, *objective, _ = (value for _, value in attributes)
@@ -147,7 +151,7 @@ class Onlooker:
             key = (
                 (REQUEST_MODEL, label),
                 (OBJECTIVE, objective.name),
-                (OBJECTIVE_HASH, objective.hash),
+                (OBJECTIVE_HASH, self._hashes[objective.name]),
                 (RESULT, result),
             )
             self.tally.add(SLO_EVENTS, key, count)

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from sidecar import exposition
-from sidecar.admin import Answer, Pages
+from sidecar.admin import Answer, Later, Pages
 from sidecar.emit import Emitter
 from sidecar.engine_latencies import EngineLatencies
 from sidecar.gpu import GpuPoller
@@ -49,7 +50,7 @@ class Sources:
 def pages(sources: Sources) -> Pages:
     """Every page by its path."""
     return {
-        b"/metrics": lambda: metrics(sources),
+        b"/metrics": lambda: Later(partial(_shown, gathered(sources))),
         b"/healthz": lambda: Answer(200, b"ok\n"),
         b"/readyz": lambda: ready(sources.door),
     }
@@ -68,6 +69,15 @@ def ready(door: "Door | None") -> Answer:
 
 def metrics(sources: Sources) -> Answer:
     """The Prometheus page."""
+    return _shown(gathered(sources))
+
+
+def _shown(page: exposition.Page) -> Answer:
+    return Answer(200, page.text(), exposition.CONTENT_TYPE)
+
+
+def gathered(sources: Sources) -> exposition.Page:
+    """All that the Prometheus page shows, as it is now."""
     eye, page = sources.eye, exposition.Page(sources.service, sources.environment)
     eye.catch_up()
     engine = () if sources.engine is None else sources.engine.classics()
@@ -85,4 +95,4 @@ def metrics(sources: Sources) -> Answer:
     page.numbers([Number(CONFIG_RELOAD_OK, (), int(sources.reload_ok()))])
     if (spec := sources.spec()) is not None:
         page.info(SPEC_INFO, "hash", spec.hash)
-    return Answer(200, page.text(), exposition.CONTENT_TYPE)
+    return page

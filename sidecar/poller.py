@@ -69,7 +69,9 @@ async def get(target: Target, path: str, *, timeout_s: float = limits.SCRAPE_TIM
     from sidecar.http_read import BadAnswerError
 
     try:
-        return await asyncio.wait_for(_get(target, path), timeout_s)
+        # Not `wait_for`: it can swallow the cancelling of its caller, who would then poll for ever.
+        async with asyncio.timeout(timeout_s):
+            return await _get(target, path)
     except TimeoutError:
         raise PollError("timeout") from None
     except (OSError, UnicodeError):  # a host's name that is none is a UnicodeError

@@ -14,12 +14,12 @@ import uuid
 from collections.abc import Callable, Coroutine, Iterator
 
 from sidecar import limits, otlp_wire, pages
-from sidecar.admin import AdminDoor, Answer
+from sidecar.admin import AdminDoor, Answer, Pages
 from sidecar.emit import Emitter, resource_attributes
 from sidecar.engine_latencies import ENGINE
 from sidecar.gpu import GpuPoller
 from sidecar.labels import ModelLabels
-from sidecar.life import announce, every, listen, read_again
+from sidecar.life import OneAtATime, announce, chore, every, listen, read_again
 from sidecar.onlooker import Onlooker
 from sidecar.poller import Poller, page_of
 from sidecar.service import Options
@@ -36,7 +36,6 @@ class ScrapeOnly:
         assert options.scrape.url is not None, "there is a page to scrape"
         self._options, self._loop, self._spec = options, loop, options.spec
         self._reload_ok = True
-        self._reloading: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
         self._tally = Tally(lambda _: ())
         self._onlooker = Onlooker(tally=self._tally, labels=ModelLabels(options.max_models))
@@ -66,7 +65,7 @@ class ScrapeOnly:
     def _on_loop(self, act: Callable[..., object], *arguments: object) -> None:
         self._loop.call_soon_threadsafe(self._onlooker.look, act, *arguments)
 
-    def _pages(self, environment: str) -> dict[bytes, Callable[[], Answer]]:
+    def _pages(self, environment: str) -> Pages:
         sources = pages.Sources(
             service=self._options.service,
             environment=environment,
@@ -94,13 +93,13 @@ class ScrapeOnly:
         admin = await listen(self._admin, self._options.admin, flag="--admin")
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._stop.set)
-        self._loop.add_signal_handler(signal.SIGHUP, self._on_hup)
+        self._loop.add_signal_handler(signal.SIGHUP, OneAtATime(self.reload))
         self._emitter.start()
-        chores = [self._loop.create_task(chore) for chore in self._chores()]
+        chores = [chore(act, look=self._onlooker.look) for act in self._chores()]
         announce("admin", admin)
         await self._stop.wait()
-        for chore in chores:
-            chore.cancel()
+        for task in chores:
+            task.cancel()
         await asyncio.gather(*chores, return_exceptions=True)
         if self._gpu is not None:
             await self._loop.run_in_executor(None, self._gpu.close)
@@ -154,9 +153,6 @@ class ScrapeOnly:
         self._exported_ns = end_ns
 
     # Reload.
-
-    def _on_hup(self) -> None:
-        self._reloading = self._loop.create_task(self.reload())
 
     async def reload(self) -> None:
         """Read slo.yaml again; a bad one changes nothing but is said and shown."""

@@ -27,7 +27,7 @@ from sidecar.engine_view import EngineView
 from sidecar.eye import Eye
 from sidecar.gpu import GpuPoller
 from sidecar.labels import ModelLabels
-from sidecar.life import ListenError, announce, every, listen, read_again
+from sidecar.life import ListenError, OneAtATime, announce, chore, every, listen, raise_file_limit, read_again
 from sidecar.otlp_settings import ExportSettings
 from sidecar.poller import Poller
 from sidecar.proxy import Door, Manners
@@ -96,7 +96,6 @@ class Sidecar:
         assert options.upstream is not None, "without an upstream there is nothing to stand before"
         self._options, self._loop, self._spec = options, loop, options.spec
         self._reload_ok = True
-        self._reloading: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
         self._tally = Tally(lambda metric: edges_s(self._spec, metric))
         self._eye = Eye(
@@ -179,6 +178,7 @@ class Sidecar:
 
     async def run(self) -> None:
         """Serve until a signal, then drain and send the last telemetry. ListenError: nothing has begun."""
+        raise_file_limit()
         proxy = await listen(self._door, self._options.listen, flag="--listen")
         try:
             admin = await listen(self._admin, self._options.admin, flag="--admin")
@@ -187,7 +187,7 @@ class Sidecar:
             raise
         self._handle_signals()
         self._emitter.start()
-        chores = [self._loop.create_task(chore) for chore in self._chores()]
+        chores = [chore(act, look=self._eye.look) for act in self._chores()]
         gc.collect()
         gc.freeze()  # what lives as long as the process need not be searched again and again
         sys.setswitchinterval(GIL_SWITCH_S)
@@ -201,7 +201,7 @@ class Sidecar:
     def _handle_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self.stop)
-        self._loop.add_signal_handler(signal.SIGHUP, self._on_hup)
+        self._loop.add_signal_handler(signal.SIGHUP, OneAtATime(self.reload))
 
     def stop(self) -> None:
         """Begin to end; asked a second time, end without waiting for requests in flight."""
@@ -209,16 +209,14 @@ class Sidecar:
             self._door.hurry()
         self._stop.set()
 
-    def _on_hup(self) -> None:
-        self._reloading = self._loop.create_task(self.reload())
-
     async def _end(self, proxy: asyncio.Server, chores: list[asyncio.Task[None]]) -> None:
         proxy.close()
-        drain_s = self._options.drain_s
-        if broken_off := await self._door.drain(drain_s):
-            log.warning("%d requests were still in flight after %g s and were broken off", broken_off, drain_s)
-        for chore in chores:
-            chore.cancel()
+        began_s = time.monotonic()
+        if broken_off := await self._door.drain(self._options.drain_s):
+            took_s = time.monotonic() - began_s
+            log.warning("%d requests were still in flight after %.1f s and were broken off", broken_off, took_s)
+        for task in chores:
+            task.cancel()
         await asyncio.gather(*chores, return_exceptions=True)
         if self._gpu is not None:
             await self._loop.run_in_executor(None, self._gpu.close)

@@ -95,6 +95,16 @@ def token(file: str | None, admin: Address, *, insecure: bool) -> str | None:
     return None
 
 
+def readable(variable: str, file: str | None) -> None:
+    """That a file named by the environment can be read: found out now, not at the first export."""
+    if file is None:
+        return
+    try:
+        Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{variable}={file} cannot be read: {error.strerror}: name a PEM file") from None
+
+
 def spec_paths(named: list[str] | None, environ: Mapping[str, str]) -> list[Path]:
     """The spec's files: a missing default is no spec, a missing named one is a fault that loading reports."""
     if named is None and (value := environ.get("FIRSTTOKEN_SLO")):

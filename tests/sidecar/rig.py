@@ -248,7 +248,7 @@ class Rig:
     def latencies(self) -> dict[str, LogBuckets]:
         """Histograms that hold a value, by metric name."""
         _, distributions = self.tally.take(delta=False)
-        return {point.metric.name: point.buckets for point in distributions}
+        return {point.metric.name: point.buckets for point in distributions if isinstance(point.buckets, LogBuckets)}
 
 
 @contextlib.asynccontextmanager

@@ -144,7 +144,10 @@ BAD = {
     "an unknown level": ([*UP, "--log-level", "loud"], "use debug"),
     "an unknown format": ([*UP, "--log-format", "xml"], "text or json"),
     "two services and none chosen": ([*UP, "--slo", "two.yaml"], "chat, code"),
-    "a service that the named spec lacks": ([*UP, "--slo", "two.yaml", "--service", "x"], "correct --service or --slo"),
+    "a service that the named spec lacks": (
+        [*UP, "--slo", "two.yaml", "--service", "x"],
+        "correct the service or the spec",
+    ),
     "a spec with a fault": ([*UP, "--slo", "bad.yaml"], "bad.yaml:3"),
 }
 
@@ -178,6 +181,13 @@ def test_the_command_ends_with_2_and_one_line(elsewhere: Path) -> None:
     assert (ended.returncode, ended.stdout) == (2, "")
     (line,) = ended.stderr.splitlines()
     assert line.startswith("firsttoken sidecar: nonsense is no URL")
+
+
+@pytest.mark.parametrize("name", ["CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"])
+def test_a_certificate_that_is_not_there_is_said_before_the_first_export(name: str) -> None:
+    variable = f"OTEL_EXPORTER_OTLP_{name}"
+    with pytest.raises(UsageError, match=rf"^{variable}=nowhere.pem cannot be read: .*: name a PEM file"):
+        options("--otlp-endpoint", "https://c:4318", **{variable: "nowhere.pem"})
 
 
 @pytest.mark.parametrize("flag", ["--listen", "--admin"])

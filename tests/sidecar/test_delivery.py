@@ -1,5 +1,7 @@
 import contextlib
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from concurrent import futures
 
@@ -91,6 +93,49 @@ def test_an_endpoint_that_never_answers_is_a_timeout() -> None:
         deaf.listen()
         with sending(endpoint(f"http://127.0.0.1:{deaf.getsockname()[1]}")) as out:
             assert out.send(b"abc", timeout_s=0.2) == Sent("unavailable", "timeout")
+
+
+TIMEOUT = Sent("unavailable", "timeout")
+DRIPS = {
+    "its head": (b"HTTP/1.1 200 OK\r\nX-A: ", TIMEOUT),
+    "its status": (b"HTTP/1.1 ", TIMEOUT),
+    "its body": (b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", Sent("accepted")),
+    "a body without an end": (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", Sent("accepted")),
+}
+
+
+@pytest.mark.parametrize("case", DRIPS)
+def test_an_endpoint_whose_answer_drips_holds_nobody_up(case: str) -> None:
+    """A socket's own time limit begins anew with each byte: the lane would stand still for days."""
+    drops, expected = DRIPS[case]
+    over = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        accepted = []
+        with contextlib.suppress(OSError):
+            while not over.wait(0.05):
+                connection, _ = server.accept()
+                accepted.append(connection)
+                connection.recv(65536)
+                connection.sendall(drops)
+                while not over.wait(0.05):
+                    connection.sendall(b"a")
+        for connection in accepted:
+            connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip, args=(server,))
+        thread.start()
+        try:
+            with sending(endpoint(f"http://127.0.0.1:{server.getsockname()[1]}")) as out:
+                began_s = time.monotonic()
+                assert out.send(b"abc", timeout_s=0.5) == expected
+                assert time.monotonic() - began_s < 10
+        finally:
+            over.set()
+            with contextlib.suppress(OSError):
+                server.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 def test_an_endpoint_that_was_restarted_is_reached_at_once() -> None:

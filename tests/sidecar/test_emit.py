@@ -168,6 +168,49 @@ def test_a_batch_that_cannot_be_encoded_ends_no_lane(caplog: pytest.LogCaptureFi
     assert "could not be encoded" in caplog.text
 
 
+def test_a_batch_that_cannot_be_encoded_takes_none_of_its_neighbours_with_it() -> None:
+    with receiving() as receiver:
+        emitter = Emitter(read({"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}), resource=RESOURCE, version="1")
+        emitter.offer_interval(interval(1))
+        emitter.offer_interval(Interval(-1, -1, delta=True, counters=(Number(REQUESTS, (), 1),)))
+        emitter.offer_interval(interval(2))
+        emitter.start()
+        eventually(lambda: len(receiver.metrics()) == 2)
+        emitter.close(5)
+        assert emitter.drops() == {("metrics", "encoding"): 1}
+
+
+def test_what_never_left_its_queue_is_told_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen()
+        with emitting(f"http://127.0.0.1:{deaf.getsockname()[1]}", close_s=0.3) as emitter:
+            emitter.offer_span(span("a"))
+            emitter.flush_spans()
+            deaf.accept()[0].close()
+            emitter.offer_span(span("b"))
+    lost = [record.message for record in caplog.records if "could not be exported" in record.message]
+    assert lost == ["shutdown: 2 items of traces could not be exported"]
+
+
+def test_an_endpoint_that_goes_on_refusing_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    with receiving() as receiver, emitting(receiver.url) as emitter:
+        receiver.statuses = [500] * 3
+        for number in range(3):
+            emitter.offer_span(span(str(number)))
+            emitter.flush_spans()
+            eventually(lambda number=number: emitter.drops() == {("traces", "http_500"): number + 1})  # type: ignore[misc]
+    assert caplog.text.count("refuses traces (http_500)") == 1
+
+
+def test_a_sender_that_cannot_be_made_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    with emitting(
+        "https://127.0.0.1:1", OTEL_EXPORTER_OTLP_PROTOCOL="grpc", OTEL_EXPORTER_OTLP_CERTIFICATE="/nowhere/ca.pem"
+    ) as emitter:
+        eventually(lambda: "cannot be exported: FileNotFoundError" in caplog.text)
+        emitter.offer_span(span("a"))
+
+
 def test_what_the_engine_says_goes_in_the_same_body_under_its_own_resource() -> None:
     of_engine = otlp_wire.resource([("service.name", "engine")])
     with receiving() as receiver:

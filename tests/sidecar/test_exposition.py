@@ -1,6 +1,13 @@
 import math
+from collections.abc import Iterator
 
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.utils import floatToGoString
 
 from sidecar.exposition import Page
 from sidecar.histogram import ClassicHistogram, EdgeBuckets
@@ -98,3 +105,51 @@ def test_an_info_is_a_gauge_of_one() -> None:
     made = page()
     made.info(SPEC_INFO, "hash", "abc")
     assert samples(made) == {"firsttoken_spec_info hash=abc service_name=chat": 1}
+
+
+class Reference:
+    """The same page through prometheus_client, family by family."""
+
+    def __init__(self) -> None:
+        self.families: list[Family] = []
+
+    def collect(self) -> Iterator[Family]:
+        yield from self.families
+
+    def text(self) -> bytes:
+        registry = CollectorRegistry()
+        registry.register(self)
+        return generate_latest(registry)
+
+
+names = st.text(max_size=8).filter(lambda text: text.isprintable() or "\n" in text)
+
+
+@given(names, names, names, st.lists(st.floats(0, 1e12), max_size=6), st.integers(0, 1 << 53), st.floats(-1e9, 1e9))
+def test_the_page_is_what_prometheus_client_would_write(
+    service: str, environment: str, model: str, values: list[float], count: int, level: float
+) -> None:
+    histogram = ClassicHistogram([0.25, 1.0, 5000000.0])
+    for value in values:
+        histogram.add(value)
+    made, reference = Page(service, environment), Reference()
+    base = {"service_name": service} | ({"environment": environment} if environment else {})
+    labels = [*base, "model_name"]
+
+    made.histograms([(TTFT, ((REQUEST_MODEL, model),), histogram)])
+    latency = HistogramMetricFamily(TTFT.prometheus, TTFT.description, labels=labels)
+    buckets = [(str(floatToGoString(edge)), float(total)) for edge, total in histogram.cumulative()]  # type: ignore[no-untyped-call]
+    latency.add_metric([*base.values(), model], buckets, histogram.sum)
+
+    made.numbers([Number(HEARTBEAT, (), count), Number(KV_OCCUPANCY, ((REQUEST_MODEL, model),), level)])
+    beats = CounterMetricFamily(HEARTBEAT.prometheus, HEARTBEAT.description, labels=labels)
+    beats.add_metric([*base.values(), ""], count)
+    kv = GaugeMetricFamily(KV_OCCUPANCY.prometheus, KV_OCCUPANCY.description, labels=[*labels, "rank"])
+    kv.add_metric([*base.values(), model, ""], level)
+
+    made.info(SPEC_INFO, "hash", "abc")
+    info = GaugeMetricFamily(SPEC_INFO.prometheus, SPEC_INFO.description, labels=[*base, "hash"])
+    info.add_metric([*base.values(), "abc"], 1)
+
+    reference.families = [latency, beats, kv, info]
+    assert made.text() == reference.text()

@@ -7,9 +7,11 @@ import logging
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from fastapi.responses import PlainTextResponse
 from prometheus_client.parser import text_string_to_metric_families
 
 import sidecar.middleware
@@ -57,8 +59,6 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def gauges(server: Hosted) -> dict[tuple[str, ...], float]:
-    import time
-
     return {
         (point.metric.name, *(value for _, value in point.attributes)): point.value
         for point in server.telemetry.eye.gauges(time.monotonic_ns())
@@ -513,3 +513,50 @@ async def test_a_stream_that_is_looked_at_in_runs_is_right_at_any_moment() -> No
             turn.set()
         await reader.readuntil(b"0\r\n\r\n")
         await until(lambda: server.counts() == {("m", "ok"): 1})
+
+
+@on_asyncio
+async def test_a_token_that_came_in_time_is_good_although_the_loop_was_late(elsewhere: Path) -> None:
+    (elsewhere / "slo.yaml").write_text(SPEC)
+
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send(head())
+        await send(piece(event("a").encode()))
+        time.sleep(0.6)  # noqa: ASYNC251  an engine that holds the loop
+        await asyncio.sleep(0)
+        await send(piece(event("b").encode(), more=False))
+
+    async with hosted(plain(app)) as server:
+        await server.ask(stream=True)
+        await until(lambda: bool(server.counts()))
+        assert server.events()["m", "first", "good"] == 1
+        assert server.events()["m", "whole", "bad"] == 1
+
+
+def test_the_engines_state_is_read_from_within_and_stands_on_the_span(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = '# TYPE vllm:kv_cache_usage_perc gauge\nvllm:kv_cache_usage_perc{model_name="m"} 0.25\n'
+    with receiving() as receiver:
+        alone(monkeypatch, FIRSTTOKEN_SCRAPE="auto", FIRSTTOKEN_OTLP_ENDPOINT=receiver.url)
+
+        @on_asyncio
+        async def run() -> None:
+            app = chat_app()
+
+            @app.get("/metrics")
+            async def metrics() -> PlainTextResponse:
+                return PlainTextResponse(page)
+
+            async with hosted(app) as server:
+                await server.ask(stream=True)
+                await until(lambda: server.telemetry.eye.kv_occupancy == 0.25)
+                await server.ask(stream=True)
+
+        run()
+        first, second = (attributes(span.attributes) for span in receiver.spans())
+        assert "firsttoken.kv_cache.occupancy" not in first
+        assert second["firsttoken.kv_cache.occupancy"] == 0.25
+        occupancy = [m.gauge.data_points for m in receiver.metrics() if m.name == "firsttoken.kv_cache.occupancy"]
+        assert occupancy[-1][0].as_double == 0.25

@@ -1,6 +1,8 @@
+import asyncio
 from dataclasses import replace
 
 from sidecar import pages
+from sidecar.admin import Answer, Later
 from sidecar.emit import Emitter
 from sidecar.engine_latencies import EngineLatencies
 from sidecar.gpu import GpuPoller
@@ -9,7 +11,7 @@ from sidecar.otlp_settings import read
 from sidecar.poller import Poller
 from sidecar.upstream import Target
 from slo.objective import Spec
-from slo.signals import REQUEST_MODEL, TTFT
+from slo.signals import OUTCOME, REQUEST_MODEL, REQUESTS, TTFT
 from tests.sidecar.rig import Rig, chat, completion, on_a_loop, proxied, raw, spec
 
 JUDGED = spec("{name: first, signal: ttft, percentile: 95, threshold: 20s}")
@@ -31,7 +33,10 @@ def sources(rig: Rig, judged: Spec | None = JUDGED) -> pages.Sources:
 @on_a_loop
 async def test_ready_means_reached_and_not_draining() -> None:
     async with proxied(raw(completion("a"))) as rig:
-        ready = pages.pages(sources(rig))[b"/readyz"]
+
+        def ready() -> Answer:
+            return pages.ready(rig.door)
+
         assert ready().status == 503
         await rig.ask(chat())
         assert ready().status == 200
@@ -44,9 +49,13 @@ async def test_the_page_shows_all_there_is() -> None:
     async with proxied(raw(completion("a", "b")), objectives=JUDGED) as rig:
         await rig.ask(chat())
         all_pages = pages.pages(sources(rig))
-        assert all_pages[b"/healthz"]().body == b"ok\n"
-        answer = all_pages[b"/metrics"]()
+        assert all_pages[b"/healthz"]() == Answer(200, b"ok\n")
+        later = all_pages[b"/metrics"]()
+        assert isinstance(later, Later)
+        rig.tally.add(REQUESTS, ((REQUEST_MODEL, "later"), (OUTCOME, "ok")))
+        answer = await asyncio.to_thread(later.make)
         text = answer.body.decode()
+        assert "later" not in text  # what it shows is what was, whoever writes it when
         assert answer.content_type.startswith("text/plain; version=0.0.4")
         for family in (
             "gen_ai_server_time_to_first_token_seconds",
@@ -84,3 +93,11 @@ async def test_where_no_gpu_is_read_the_page_says_so() -> None:
         text = pages.metrics(replace(sources(rig), gpu=poller)).body.decode()
         assert 'firsttoken_gpu_collector_up{environment="prod",model_name="",service_name="chat"} 0.0' in text
         assert "hw_gpu" not in text
+
+
+@on_a_loop
+async def test_without_a_server_behind_it_is_ready_at_once() -> None:
+    async with proxied(raw(b"")) as rig:
+        assert pages.ready(None).status == 200
+        inside = replace(sources(rig), door=None)
+        assert pages.pages(inside)[b"/readyz"]() == Answer(200, b"ready\n")

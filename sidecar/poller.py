@@ -6,9 +6,11 @@ its last one. An engine without a metrics page is asked again now and then, in c
 
 import asyncio
 import logging
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
@@ -83,11 +85,7 @@ async def get(target: Target, path: str, *, timeout_s: float = limits.SCRAPE_TIM
 async def _get(target: Target, path: str) -> bytes:
     from sidecar.http_read import ResponseReader  # here: who fetches otherwise needs no HTTP parser
 
-    tls = None
-    if target.scheme == "https":
-        import ssl
-
-        tls = ssl.create_default_context()
+    tls = _tls() if target.scheme == "https" else None
     reader, writer = await asyncio.open_connection(target.host, target.port, ssl=tls)
     try:
         head = f"GET {target.prefix}{path} HTTP/1.1\r\nHost: {target.authority}\r\nConnection: close\r\n\r\n"
@@ -103,6 +101,12 @@ async def _get(target: Target, path: str) -> bytes:
         return await _body(reader, answer)
     finally:
         writer.close()
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Reads the system's certificates, which takes 50 ms: once, and not at every poll."""
+    return ssl.create_default_context()
 
 
 async def _body(reader: asyncio.StreamReader, answer: "ResponseReader") -> bytes:

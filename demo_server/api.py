@@ -37,6 +37,7 @@ from demo_server.replies import Stamp, error_body
 STOP_TIMEOUT_S = 1.0
 RETRY_AFTER_S = 1
 MAX_BATCH = 1024
+PROXY_FIELDS = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 MAX_REQUEST_ID_CHARS = 128
 """Longer ones are cut: the id is repeated in every event."""
 
@@ -167,9 +168,28 @@ def _require_loopback(request: Request) -> None:
         address = ipaddress.ip_address(host)
     except ValueError:
         address = ipaddress.ip_address("::")
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    if not (mapped or address).is_loopback:
+    if not _is_loopback(address) or not _is_asked_here(request):
         raise ForbiddenError("admin routes answer to this machine only")
+
+
+def _is_loopback(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def _is_asked_here(request: Request) -> bool:
+    """Whether the client took this for its own machine: a proxy on it, or a page in its browser, brings others' wishes.
+
+    No wall against a client that lies: only the address is, where no proxy stands before it.
+    """
+    if any(name in request.headers for name in PROXY_FIELDS):
+        return False
+    host = request.headers.get("host", "localhost")
+    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+    try:
+        return _is_loopback(ipaddress.ip_address(name.strip("[]")))
+    except ValueError:
+        return name.lower() == "localhost"
 
 
 async def _body(request: Request) -> bytes:

@@ -8,9 +8,7 @@ stands beside it, so that nobody meets one without finding its reason.
 MAX_HEAD_BYTES = 64 << 10  # a request head beyond it is answered 431
 MAX_BODY_BYTES = 1 << 30  # a request body beyond it is answered 413; the server behind usually refuses far less
 MAX_CONNECTIONS = 20_000  # clients at a time; one more is closed at once
-MAX_FILES = (
-    2 * MAX_CONNECTIONS + 1024
-)  # asked of the system at the start; with fewer, clients beyond are closed at once
+MAX_FILES = 41_024  # two a client and some: asked of the system; where there are fewer, clients are closed earlier
 FEW_FILES = 4096  # fewer, and the log says how many requests that lets through
 CLIENT_IDLE_S = 75.0  # a kept-alive connection without a request is closed after it
 CLIENT_HEAD_S = 60.0  # a request head must be whole by then
@@ -18,7 +16,8 @@ CLIENT_STALL_S = 300.0  # a client that takes nothing of its answer, or sends no
 LINGER_S = 2.0  # after an early answer the client's remaining bytes are read and dropped this long, not reset
 
 # The upstream's side.
-MAX_RESPONSE_HEAD_BYTES = 128 << 10  # beyond it the answer is 502
+MAX_RESPONSE_HEAD_BYTES = 128 << 10  # beyond it the answer is 502; so long may its trailers be, too
+LAST_WORDS_BYTES = 256 << 10  # read of an answer whose connection broke under the rest of its request
 CONNECT_S = 5.0
 POOL_IDLE_S = 4.0  # shorter than the 5 s after which uvicorn, the commonest server here, closes an idle connection
 POOL_CONNECTIONS = 512  # idle ones kept

@@ -6,8 +6,11 @@ less time than servers keep theirs open. What can still race is the caller's to 
 """
 
 import asyncio
+import contextlib
+import os
 import re
 import select
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -79,13 +82,20 @@ def _is_host(name: str) -> bool:
 
 
 class Connection(asyncio.Protocol):
-    """One connection to the server."""
+    """One connection to the server.
 
-    __slots__ = ("_transport", "_user", "idle_since_s", "on_lost", "reused")
+    A server that refuses a long request answers and closes while the rest is still on its way. The event loop meets
+    that as a failed write and forgets the socket, with the answer unread in it; a second hold on the socket, taken
+    once a request needs a second write, keeps it readable.
+    """
+
+    __slots__ = ("_spare", "_transport", "_user", "_writes", "idle_since_s", "on_lost", "reused")
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._user: Exchanging | None = None
+        self._writes = 0
+        self._spare: socket.socket | None = None
         self.idle_since_s = 0.0
         self.on_lost: Callable[[Connection], None] | None = None
         self.reused = False
@@ -96,11 +106,29 @@ class Connection(asyncio.Protocol):
 
     def use(self, user: Exchanging | None) -> None:
         """Hand the connection to an exchange, or to none."""
-        self._user = user
+        self._user, self._writes = user, 0
 
     def write(self, data: bytes) -> None:
-        if self._transport is not None:
-            self._transport.write(data)
+        if self._transport is None:
+            return
+        if self._writes == 1:
+            self._hold_socket(self._transport)
+        self._writes += 1
+        self._transport.write(data)
+
+    def _hold_socket(self, transport: asyncio.Transport) -> None:
+        if self._spare is None and transport.get_extra_info("ssl_object") is None:
+            with contextlib.suppress(OSError):  # no file left: then without
+                self._spare = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
+
+    def _last_words(self) -> bytes:
+        """What the server had said before the connection broke; lets go of the socket."""
+        spare, self._spare = self._spare, None
+        if spare is None:
+            return b""
+        with spare, contextlib.suppress(OSError):
+            return spare.recv(limits.LAST_WORDS_BYTES, socket.MSG_DONTWAIT)
+        return b""
 
     @property
     def is_flushed(self) -> bool:
@@ -148,6 +176,9 @@ class Connection(asyncio.Protocol):
         self._transport = None
         if self.on_lost is not None:
             self.on_lost(self)
+        words = self._last_words()
+        if self._user is not None and exc is not None and words:
+            self._user.upstream_data(words)
         if self._user is not None:
             user, self._user = self._user, None
             user.upstream_lost(exc)

@@ -304,7 +304,15 @@ def test_the_batch_is_changed_or_left(faulty: Server) -> None:
     assert faulty.post("/admin/batch", {"max_batch": 8}).status_code == 200
 
 
-async def ask_from(app: FastAPI, host: str, method: str, path: str, *, kind: str = "http.request") -> int:
+async def ask_from(
+    app: FastAPI,
+    host: str,
+    method: str,
+    path: str,
+    *,
+    kind: str = "http.request",
+    fields: tuple[tuple[bytes, bytes], ...] = (),
+) -> int:
     """The status an ASGI call from `host` gets; a test cannot come from another machine over a real socket."""
     sent: list[Message] = []
 
@@ -324,7 +332,7 @@ async def ask_from(app: FastAPI, host: str, method: str, path: str, *, kind: str
         "raw_path": path.encode(),
         "query_string": b"",
         "root_path": "",
-        "headers": [],
+        "headers": list(fields),
         "client": (host, 1),
         "server": ("x", 1),
     }
@@ -355,6 +363,28 @@ def test_admin_answers_this_machine_only(host: str, status: int, method: str, pa
     for verb in ("GET", "POST"):
         found = asyncio.run(ask_from(app, host, verb, "/admin/batch"))
         assert found == (403 if status == 403 else {"GET": 200, "POST": 400}[verb])
+
+
+ASKED = {
+    (b"host", b"127.0.0.1:8000"): 200,
+    (b"host", b"LOCALHOST:8000"): 200,
+    (b"host", b"localhost"): 200,
+    (b"host", b"[::1]:8000"): 200,
+    (b"host", b"[::1]"): 200,
+    (b"host", b"gpu-7.example:8001"): 403,
+    (b"host", b"192.0.2.1"): 403,
+    (b"host", b"localhost.example"): 403,
+    (b"host", b""): 403,
+    (b"x-forwarded-for", b"192.0.2.1"): 403,
+    (b"via", b"1.1 edge"): 403,
+}
+
+
+@pytest.mark.parametrize("field", ASKED, ids=repr)
+def test_admin_does_not_answer_what_a_proxy_on_this_machine_brings(field: tuple[bytes, bytes]) -> None:
+    engine, _, metrics = scripted_engine(Script())
+    app = build_app(Service(engine, metrics, Served(("demo",), 100), "1"), Handover(engine))
+    assert asyncio.run(ask_from(app, "127.0.0.1", "GET", "/admin/faults", fields=(field,))) == ASKED[field]
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions", "/admin/faults", "/admin/batch"])

@@ -1,4 +1,7 @@
 import asyncio
+import socket
+import struct
+import threading
 
 import pytest
 
@@ -126,6 +129,73 @@ async def test_a_connection_that_still_owes_the_server_bytes_is_not_kept() -> No
         pool.give(connection)
         assert pool.take() is None
         await until(lambda: pool.open_count == 0)
+
+
+class Listener:
+    """What a connection tells whoever uses it."""
+
+    def __init__(self) -> None:
+        self.data, self.lost = b"", list[Exception | None]()
+
+    def upstream_data(self, data: bytes) -> None:
+        self.data += data
+
+    def upstream_lost(self, error: Exception | None) -> None:
+        self.lost.append(error)
+
+    def upstream_full(self) -> None:
+        pass
+
+    def upstream_drained(self) -> None:
+        pass
+
+
+@on_a_loop
+async def test_what_a_server_said_before_it_broke_off_is_heard() -> None:
+    """A server that refuses a long request answers and closes, and the next write fails before the answer is read."""
+    answer, gate, user = b"HTTP/1.1 413 No\r\n\r\n", threading.Event(), Listener()
+
+    def refuse(server: socket.socket) -> None:
+        peer, _ = server.accept()
+        with peer:
+            gate.wait(30)
+            peer.sendall(answer)
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=refuse, args=(server,))
+        thread.start()
+        pool = Pool(Target("http", "127.0.0.1", server.getsockname()[1]))
+        connection = await pool.connect()
+        connection.use(user)
+        connection.write(b"a")
+        await asyncio.sleep(0.05)
+        gate.set()
+        thread.join()  # nothing is read meanwhile
+        for _ in range(3):
+            connection.write(b"b")
+        await until(lambda: len(user.lost) == 1)
+    assert user.data == answer
+    assert isinstance(user.lost[0], ConnectionError)
+    assert pool.open_count == 0
+
+
+@on_a_loop
+async def test_a_connection_that_is_left_is_seen_to_be_left_by_its_server() -> None:
+    """The second hold on the socket must not keep it open."""
+    left = asyncio.Event()
+
+    async def watch(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read()
+        left.set()
+
+    async with listening(watch) as port:
+        connection = await Pool(Target("http", "127.0.0.1", port)).connect()
+        connection.use(Listener())
+        for _ in range(3):
+            connection.write(b"x")
+        connection.abort()
+        await asyncio.wait_for(left.wait(), 5)
 
 
 @on_a_loop

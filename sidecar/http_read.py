@@ -243,7 +243,7 @@ class ResponseReader:
         self._parser.set_dangerous_leniencies(lenient_chunked_length=True)
         self._reason = b""
         self._fields: list[tuple[bytes, bytes]] = []
-        self._keep_alive = self._headed = False
+        self._keep_alive = self._headed = self._in_chunk = self._after_line = False
         self._head_fields = self._dry_bytes = 0
         self._payload: list[bytes] = []
         self.complete = False
@@ -269,12 +269,18 @@ class ResponseReader:
         """The fields behind a chunked body, once it is complete."""
         return tuple(self._fields[self._head_fields :])
 
+    @property
+    def between_chunks(self) -> bool:
+        """Whether the next byte begins a chunk, or is payload like every byte."""
+        return self.framing == "close" or (self._after_line and not self._in_chunk)
+
     def body(self, data: bytes) -> bytes:
         """The payload within `data`; sets `complete`, and `surplus` when bytes follow the end."""
         if self.complete:
             self.surplus = self.surplus or bool(data)
             return b""
         self._dry_bytes += len(data)
+        self._after_line = data.endswith(b"\r\n")
         try:
             self._feed(data)
         except BadAnswerError as error:
@@ -322,6 +328,12 @@ class ResponseReader:
         self._dry_bytes = 0
         if not self.complete:
             self._payload.append(data)
+
+    def on_chunk_header(self) -> None:
+        self._in_chunk = True
+
+    def on_chunk_complete(self) -> None:
+        self._in_chunk = False
 
     def on_message_complete(self) -> None:
         self.complete = True

@@ -5,10 +5,6 @@ framing the client can take is passed on raw; the parser behind the write only l
 carried. Two kinds of body are taken apart first: a chunked one for an HTTP/1.0 client, who could not read it, and a
 stream with a usage chunk that only we asked for (see `usage_pass`).
 
-A request that may be asked so is held until it is whole, head and all, at most `LOOK_BYTES` of it, while the
-connection is being made: what came in one read leaves in one write as ever, a body in several reads leaves with its
-last one. No server answers a completion before it has the whole request.
-
 A request is sent twice only when the first sending cannot have arrived: the connection came from the pool and its
 very first write was refused, or it ended without an answer to a request that RFC 9110 (9.2.2) allows to repeat and
 that has no body. A completion never runs twice.
@@ -19,20 +15,13 @@ import time
 from typing import Protocol
 
 from sidecar import limits
-from sidecar.dialects import LOOK_BYTES
+from sidecar.alike import Alike
 from sidecar.eye import Eye
-from sidecar.http_head import (
-    Headers,
-    RequestHead,
-    ResponseHead,
-    forwarded_request,
-    forwarded_response,
-    interim_response,
-)
+from sidecar.http_head import Headers, RequestHead, ResponseHead, forwarded_response, interim_response
 from sidecar.http_read import BadAnswerError, ResponseReader, may_be_head
 from sidecar.own_answer import error_answer
+from sidecar.upload import Upload
 from sidecar.upstream import Connection, Pool
-from sidecar.usage_ask import resized
 from sidecar.usage_pass import UsagePass, unsized
 from sidecar.watch import Watch
 
@@ -65,89 +54,44 @@ class Relay:
         self._look, self._watch = eye.look, watch
         self._connection: Connection | None = None
         self._connecting: asyncio.Task[None] | None = None
-        self._unsent: list[bytes] = []
-        self._unsent_bytes = self._writes = 0
-        self._first_write = b""
-        self._request_whole = self._done = self._client_full = self._repeated = self._endless = False
+        self._upload = Upload(head, watch, eye.look)
+        self._done = self._client_full = self._repeated = self._endless = False
         self._reader = ResponseReader(method=head.method)
         self._mode, self._buffer, self._keep = _BEFORE_HEAD, b"", False
         self._response: ResponseHead | None = None
-        self._host: bytes | None = None
-        self._held: bytearray | None = None if watch is None or watch.usage is None else bytearray()
         self._usage_pass: UsagePass | None = None
+        self._alike: Alike | None = None
 
     # The request's way.
 
     def start(self, *, host: bytes | None) -> None:
         """Begin: the request's head goes out with the next `flush`, unless it is held."""
-        self._host = host
-        if self._held is None:
-            self._queue_head(self._head)
+        self._upload.begin(prefix=self._pool.target.prefix.encode(), host=host)
         if (connection := self._pool.take()) is not None:
             self._attach(connection)
         else:
             self._connect()
 
     def request_body(self, data: bytes) -> None:
-        if self._done:
-            return
-        if self._watch is not None:
-            self._look(self._watch.body, data)
-        if self._held is None:
-            self._queue_body(data)
-            return
-        self._held += data
-        if len(self._held) > LOOK_BYTES:
-            self._let_go(self._head, bytes(self._held))
+        if not self._done:
+            self._upload.body(data)
 
     def request_end(self, trailers: Headers, at_ns: int) -> None:
-        if self._done:
-            return
-        if self._watch is not None:
-            self._look(self._watch.held, at_ns)
-        if self._held is not None and self._watch is not None:
-            body = self._watch.asking(bytes(self._held))
-            self._let_go(resized(self._head, len(body)), body)
-        if self._head.chunked:
-            self._queue(b"0\r\n" + b"".join(b"%b: %b\r\n" % field for field in trailers) + b"\r\n")
-        self._request_whole = True
-
-    def _let_go(self, head: RequestHead, body: bytes) -> None:
-        self._held = None
-        self._queue_head(head)
-        if body:
-            self._queue_body(body)
+        if not self._done:
+            self._upload.end(trailers, at_ns)
 
     def flush(self) -> None:
         """Send what has gathered, in one write."""
         if self._connection is None:
-            if self._unsent_bytes > limits.UNSENT_BYTES:
+            if self._upload.unsent_bytes > limits.UNSENT_BYTES:
                 self._client.hold_upload(hold=True)
-            return
-        if not self._unsent:
-            return
-        data = self._unsent[0] if len(self._unsent) == 1 else b"".join(self._unsent)
-        self._unsent, self._unsent_bytes = [], 0
-        self._writes += 1
-        self._first_write = data if self._writes == 1 else b""
-        self._connection.write(data)
+        elif data := self._upload.take():
+            self._connection.write(data)
 
     def tunnel(self, data: bytes) -> None:
         """Bytes of a protocol that is not HTTP, from the client."""
         if self._connection is not None:
             self._connection.write(data)
-
-    def _queue_head(self, head: RequestHead) -> None:
-        traceparent = None if self._watch is None else self._watch.traceparent
-        prefix = self._pool.target.prefix.encode()
-        self._queue(forwarded_request(head, prefix=prefix, host=self._host, traceparent=traceparent))
-
-    def _queue_body(self, data: bytes) -> None:
-        self._queue(b"%x\r\n%b\r\n" % (len(data), data) if self._head.chunked else data)
-
-    def _queue(self, data: bytes) -> None:
-        self._unsent.append(data)
-        self._unsent_bytes += len(data)
 
     def _connect(self) -> None:
         self._connecting = asyncio.get_running_loop().create_task(self._connected())
@@ -180,16 +124,18 @@ class Relay:
         at_ns = time.monotonic_ns()
         if self._mode == _PASS:
             self._client.write(data)
-            self._seen(data, at_ns)
+            if self._alike is None or not self._alike.take(data, at_ns):
+                self._seen(data, at_ns)
         elif self._mode == _BEFORE_HEAD:
             self._take_head(data, at_ns)
-        elif self._mode == _TUNNEL:
+        elif self._mode == _TUNNEL or (self._alike is not None and self._alike.take(data, at_ns)):
             self._client.write(data)
         else:
             self._seen(data, at_ns)
 
     def _seen(self, data: bytes, at_ns: int) -> None:
         """Look at body bytes; in `_PASS` the client has them already."""
+        self._tell()
         try:
             payload, bad = self._reader.body(data), False
         except BadAnswerError as error:
@@ -200,11 +146,24 @@ class Relay:
             elif self._mode == _UNCHUNK:
                 self._client.write(payload)
             if self._watch is not None:
-                self._look(self._watch.data, payload, at_ns)
+                self._look(self._read, payload, at_ns)
         if bad:
             self._fail(NOT_HTTP, "upstream_protocol")
         elif self._reader.complete:
             self._finish(at_ns, framed=True)
+
+    def _read(self, payload: bytes, at_ns: int) -> None:
+        """Tell of a read, and know its likes from now on."""
+        assert self._watch is not None
+        self._watch.read(payload, at_ns)
+        if self._alike is not None:
+            between = self._reader.between_chunks and (self._usage_pass is None or self._usage_pass.is_clear)
+            self._alike.expect(self._watch.form if between else None)
+
+    def _tell(self) -> None:
+        """Look at what was put aside for later."""
+        if self._alike is not None and (latest := self._alike.tell()) is not None and self._usage_pass is not None:
+            self._usage_pass.passed(latest)
 
     def _take_head(self, data: bytes, at_ns: int) -> None:
         data, start, self._buffer = self._buffer + data, 0, b""
@@ -245,12 +204,23 @@ class Relay:
         self._client.write(out + passed)
         if self._watch is not None:
             self._look(self._watch.answered, head, at_ns)
+            self._expect_likes(shown)
         if rest or self._reader.complete:
             self._seen(rest, at_ns)
 
+    def _expect_likes(self, shown: ResponseHead) -> None:
+        """Reads of a body without a length may be passed on by their likeness, where they go on as they come."""
+        assert self._watch is not None
+        assert self._response is not None
+        chunked = self._response.framing == "chunked"
+        as_it_comes = self._mode in (_PASS, _FILTER) and (self._head.minor > 0 or not chunked)
+        if as_it_comes and shown.framing == self._response.framing and shown.framing in ("chunked", "close"):
+            self._alike = Alike(self._watch, self._look, chunked=chunked)
+            self._watch.catch_up = self._tell
+
     def _may_keep(self) -> bool:
         """Whether the client's connection may serve another request: not when this one may never become whole."""
-        return self._head.keep_alive and self._request_whole and not self._client.draining
+        return self._head.keep_alive and self._upload.whole and not self._client.draining
 
     def _switch(self, head: ResponseHead, rest: bytes) -> None:
         if self._head.upgrade is None:
@@ -265,11 +235,12 @@ class Relay:
     def _finish(self, at_ns: int, *, framed: bool) -> None:
         assert self._response is not None
         self._done = True
+        self._tell()
         if self._usage_pass is not None:
             self._usage_pass.end(self._reader.trailers)
         if self._watch is not None:
             self._look(self._watch.complete, at_ns, framed)
-        clean = self._request_whole and not self._unsent and not self._reader.surplus
+        clean = self._upload.whole and not self._upload.unsent_bytes and not self._reader.surplus
         connection, self._connection = self._connection, None
         if connection is not None:
             if clean and self._response.keep_alive and self._response.framing != "close":
@@ -316,8 +287,7 @@ class Relay:
             return
         if self._may_repeat(connection, error):
             self._repeated = True
-            self._unsent, self._unsent_bytes = [self._first_write, *self._unsent], len(self._first_write)
-            self._writes = 0
+            self._upload.repeat()
             self._connect()
         elif self._mode == _TUNNEL or (error is None and self._response and self._response.framing == "close"):
             self._keep = False
@@ -326,14 +296,14 @@ class Relay:
             self._fail(BROKE_OFF, "upstream_closed" if error is None else "upstream_reset")
 
     def _may_repeat(self, connection: Connection | None, error: Exception | None) -> bool:
-        if connection is None or self._repeated or self._writes > 1:
+        if connection is None or self._repeated or self._upload.writes > 1:
             return False
-        if not connection.reused and self._writes:
+        if not connection.reused and self._upload.writes:
             return False
         if self._mode != _BEFORE_HEAD or self._buffer:
             return False
-        never_left = self._writes == 0 or isinstance(error, BrokenPipeError)
-        return never_left or (self._head.method in REPEATABLE and not self._head.has_body and self._request_whole)
+        never_left = self._upload.writes == 0 or isinstance(error, BrokenPipeError)
+        return never_left or (self._head.method in REPEATABLE and not self._head.has_body and self._upload.whole)
 
     def client_gone(self) -> None:
         """Nobody waits any more: the server is told at once, by closing its connection."""
@@ -354,6 +324,7 @@ class Relay:
 
     def _release(self) -> None:
         self._done = True
+        self._tell()
         if self._usage_pass is not None:
             self._usage_pass.broken()
         if self._connecting is not None:

@@ -51,6 +51,15 @@ class UsageFilter:
         """Whether a whole event waits for the next one."""
         return bool(self._finish)
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether nothing is held, nor was passed on in part."""
+        return not self._part and not self._finish
+
+    def passed(self, data: bytes) -> None:
+        """Whole events that went to the client without coming here, having a token and no usage."""
+        self._last = data
+
     def feed(self, data: bytes) -> bytes:
         """The bytes to pass on now."""
         if self._off or self._is_clear(data):

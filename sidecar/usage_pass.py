@@ -50,6 +50,15 @@ class UsagePass:
         if hide.holds_finish:
             self._timer = asyncio.get_running_loop().call_later(USAGE_HOLD_S, self._release)
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether nothing is held, so that a token and nothing else would pass as it comes."""
+        return self._timer is None and self._filter.is_clear
+
+    def passed(self, payload: bytes) -> None:
+        """A token and nothing else that was passed by the caller, the latest of several maybe."""
+        self._look(self._filter.passed, payload)
+
     def _feed(self, payload: bytes) -> None:
         self._passed = self._filter.feed(payload)
 

@@ -5,15 +5,17 @@ phrase) but for what RFC 9110 (7.6.1) calls hop-by-hop: `Connection`, what it na
 connection only. Framing fields follow RFC 9112 (6.3): of two that contradict each other only one is passed on.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Headers = tuple[tuple[bytes, bytes], ...]
 Framing = Literal["none", "length", "chunked", "close"]
 
-HOP_BY_HOP = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"te", b"upgrade", b"http2-settings"))
+TOKEN = b"x-firsttoken-token"  # speaks to us, and so of this connection only
+HOP_BY_HOP = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"te", b"upgrade", b"http2-settings", TOKEN))
 BODILESS_STATUS = frozenset((204, 304))
 TRACEPARENT = b"traceparent"
+_NOT_AS_IT_CAME = HOP_BY_HOP | {TRACEPARENT}
 
 
 def tokens(value: bytes) -> list[bytes]:
@@ -34,9 +36,12 @@ def find_all(headers: Headers, name: bytes) -> list[bytes]:
     return [value for key, value in headers if key.lower() == name]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequestHead:
-    """A request's head; `target` is raw, as the client wrote it."""
+    """A request's head; `target` is raw, as the client wrote it.
+
+    A value all the same: made for each request and never changed. (Frozen, it would cost three times as much to make.)
+    """
 
     method: bytes
     target: bytes
@@ -46,6 +51,11 @@ class RequestHead:
     chunked: bool = False
     length: int | None = None
     upgrade: bytes | None = None
+    names: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
+    """Those of `headers`, in lower case."""
+
+    def __post_init__(self) -> None:
+        self.names = lowered(self.headers)
 
     @property
     def has_body(self) -> bool:
@@ -56,16 +66,37 @@ class RequestHead:
         """The raw path without the query."""
         return self.target.partition(b"?")[0]
 
+    def find(self, name: bytes) -> bytes | None:
+        """The first value of `name` (given in lower case), or None."""
+        return self.headers[self.names.index(name)][1] if name in self.names else None
 
-@dataclass(frozen=True, slots=True)
+    def find_all(self, name: bytes) -> list[bytes]:
+        """Every value of `name` (given in lower case), in order."""
+        return find_all(self.headers, name) if name in self.names else []
+
+
+@dataclass(slots=True)
 class ResponseHead:
-    """A response's head; `framing` says how its body ends."""
+    """A response's head; `framing` says how its body ends. A value, as a request's head is."""
 
     status: int
     reason: bytes
     headers: Headers
     keep_alive: bool
     framing: Framing
+    names: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.names = lowered(self.headers)
+
+    def find(self, name: bytes) -> bytes | None:
+        """The first value of `name` (given in lower case), or None."""
+        return self.headers[self.names.index(name)][1] if name in self.names else None
+
+
+def lowered(headers: Headers) -> tuple[bytes, ...]:
+    """The names of fields in lower case, in order."""
+    return tuple([name.lower() for name, _ in headers])
 
 
 def response_framing(status: int, headers: Headers, *, method: bytes) -> Framing:
@@ -82,6 +113,8 @@ def in_origin_form(target: bytes, headers: Headers) -> tuple[bytes, Headers]:
 
     A client that takes us for its forward proxy writes a whole URL: its host then stands before that of Host.
     """
+    if target.startswith(b"/"):
+        return target, headers
     scheme, found, rest = target.partition(b"://")
     if not found or b"/" in scheme or b"?" in scheme:
         return target, headers
@@ -97,11 +130,25 @@ def forwarded_request(head: RequestHead, *, prefix: bytes, host: bytes | None, t
     `host` replaces the client's Host when given; `traceparent` replaces every one that came, in the place of the
     first. A body is framed as the client framed it; an upgrade is passed on as one.
     """
-    dropped = _named_by_connection(head.headers)
     base = prefix if head.target.startswith(b"/") else b""  # `OPTIONS *` asks for no path
     lines = [b"%s %s%s HTTP/1.1" % (head.method, base, head.target)]
-    for name, value in head.headers:
-        lower = name.lower()
+    if host is None and b"host" in head.names and _NOT_AS_IT_CAME.isdisjoint(head.names):  # nearly every request
+        lines += map(b": ".join, head.headers)
+    else:
+        traceparent = _changed_fields(lines, head, host=host, traceparent=traceparent)
+    if traceparent:
+        lines.append(b"%s: %s" % (TRACEPARENT, traceparent))
+    if head.upgrade is not None:
+        lines.append(b"Connection: Upgrade\r\nUpgrade: %s" % head.upgrade)
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def _changed_fields(
+    lines: list[bytes], head: RequestHead, *, host: bytes | None, traceparent: bytes | None
+) -> bytes | None:
+    """Add the fields to send upstream; the traceparent that has still to be sent."""
+    dropped = _named_by_connection(head)
+    for lower, (name, value) in zip(head.names, head.headers, strict=True):
         if lower == b"host" and host is not None:
             value = host  # noqa: PLW2901  the one field whose value may be ours
         elif lower == TRACEPARENT and traceparent is not None:
@@ -111,13 +158,9 @@ def forwarded_request(head: RequestHead, *, prefix: bytes, host: bytes | None, t
         elif lower in dropped:
             continue
         lines.append(b"%s: %s" % (name, value))
-    if find(head.headers, b"host") is None:
+    if b"host" not in head.names:
         lines.append(b"Host: %s" % (host or b""))  # an HTTP/1.0 client may leave it out; HTTP/1.1 may not
-    if traceparent:
-        lines.append(b"%s: %s" % (TRACEPARENT, traceparent))
-    if head.upgrade is not None:
-        lines.append(b"Connection: Upgrade\r\nUpgrade: %s" % head.upgrade)
-    return b"\r\n".join(lines) + b"\r\n\r\n"
+    return traceparent
 
 
 def forwarded_response(head: ResponseHead, *, minor: int, keep: bool) -> bytes:
@@ -126,16 +169,18 @@ def forwarded_response(head: ResponseHead, *, minor: int, keep: bool) -> bytes:
     `keep` says whether its connection stays open. An HTTP/1.0 client is told so explicitly and gets no
     `Transfer-Encoding`: the caller must take the chunks apart for it.
     """
-    dropped = _named_by_connection(head.headers)
-    chunked = head.framing == "chunked" or find(head.headers, b"transfer-encoding") is not None
+    names = head.names
     lines = [b"HTTP/1.1 %d %s" % (head.status, head.reason)]
-    for name, value in head.headers:
-        lower = name.lower()
-        if lower in dropped or (chunked and lower == b"content-length"):
-            continue
-        if minor == 0 and lower == b"transfer-encoding":
-            continue
-        lines.append(b"%s: %s" % (name, value))
+    chunked = head.framing == "chunked" or b"transfer-encoding" in names
+    if minor and HOP_BY_HOP.isdisjoint(names) and not (chunked and b"content-length" in names):
+        lines += map(b": ".join, head.headers)
+    else:
+        dropped = _named_by_connection(head)
+        if chunked:
+            dropped |= {b"content-length"}
+        if minor == 0:
+            dropped |= {b"transfer-encoding"}
+        lines += [b": ".join(pair) for lower, pair in zip(names, head.headers, strict=True) if lower not in dropped]
     if not keep:
         lines.append(b"Connection: close")
     elif minor == 0:
@@ -150,10 +195,12 @@ def interim_response(head: ResponseHead) -> bytes:
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
-def _named_by_connection(headers: Headers) -> frozenset[bytes]:
+def _named_by_connection(head: RequestHead | ResponseHead) -> frozenset[bytes]:
     """Fields that end here. `Connection` cannot name the fields that frame or address the message."""
+    if b"connection" not in head.names:
+        return HOP_BY_HOP
     named: set[bytes] = set()
-    for value in find_all(headers, b"connection"):
+    for value in find_all(head.headers, b"connection"):
         named.update(tokens(value))
     named -= {b"host", b"content-length", b"transfer-encoding", b"close"}
     return HOP_BY_HOP | named

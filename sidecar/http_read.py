@@ -19,7 +19,6 @@ from sidecar.http_head import (
     Headers,
     RequestHead,
     ResponseHead,
-    find_all,
     in_origin_form,
     response_framing,
     tokens,
@@ -51,6 +50,9 @@ class End:
     trailers: Headers = ()
 
 
+END = End()
+
+
 @dataclass(frozen=True, slots=True)
 class Beyond:
     """Bytes behind a request that asks for another protocol: not HTTP if the server agrees."""
@@ -71,6 +73,24 @@ Event: TypeAlias = RequestHead | Body | End | Beyond | Refusal
 
 class RequestReader:
     """Reads a client's stream of requests, pipelined ones too."""
+
+    __slots__ = (
+        "_body_bytes",
+        "_dry_bytes",
+        "_events",
+        "_fields",
+        "_head_bytes",
+        "_in_body",
+        "_max_body",
+        "_max_head",
+        "_parser",
+        "_refusal",
+        "_silent",
+        "_target",
+        "_unread",
+        "_upgrade",
+        "switching",
+    )
 
     def __init__(self, *, max_head: int, max_body: int) -> None:
         self._max_head, self._max_body = max_head, max_body
@@ -151,12 +171,6 @@ class RequestReader:
 
     # Called by httptools.
 
-    def on_message_begin(self) -> None:
-        if self._refusal is None and not self._silent:
-            head_bytes = self._head_bytes
-            self._between()
-            self._head_bytes = head_bytes
-
     def on_url(self, url: bytes) -> None:
         if not self._silent:
             self._target += url
@@ -168,10 +182,11 @@ class RequestReader:
     def on_headers_complete(self) -> None:
         if self._refusal is not None or self._silent:
             return
-        size = len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._fields)
-        if size > self._max_head:
-            self._refuse(431, f"the request head is longer than {self._max_head} bytes")
-            return
+        if self._head_bytes > self._max_head:  # with what may stand behind it in the same read
+            size = len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._fields)
+            if size > self._max_head:
+                self._refuse(431, f"the request head is longer than {self._max_head} bytes")
+                return
         head = self._head()
         if self._refusal is None:
             self._events.append(head)
@@ -192,46 +207,64 @@ class RequestReader:
     def on_message_complete(self) -> None:
         if self._refusal is not None or self._unread is not None:
             return
-        self._events.append(End(tuple(self._fields)))
+        self._events.append(End(tuple(self._fields)) if self._fields else END)
         self.switching = self._upgrade is not None
         self._between()
 
     def _head(self) -> RequestHead:
         """The head just read; sets the refusal when it must not be passed on."""
-        parser, headers = self._parser, tuple(self._fields)
-        version, method = parser.get_http_version(), parser.get_method()
-        values: dict[bytes, list[bytes]] = {}
-        for name, value in headers:
-            values.setdefault(name.lower(), []).append(value)
-        lengths, codings = values.get(b"content-length", []), values.get(b"transfer-encoding", [])
-        hosts, options = values.get(b"host", []), tokens(b",".join(values.get(b"connection", [])))
+        parser = self._parser
+        version = parser.get_http_version()
+        target, fields = in_origin_form(self._target, tuple(self._fields))
+        head = RequestHead(parser.get_method(), target, int(version == "1.1"), fields, keep_alive=True)
+        names = head.names
+        if b"content-length" in names and (length := head.find(b"content-length")) is not None and length.isdigit():
+            head.length = int(length)
+        head.chunked = b"transfer-encoding" in names
+        options = tokens(b",".join(head.find_all(b"connection"))) if b"connection" in names else []
+        head.keep_alive = b"close" not in options and (version == "1.1" or b"keep-alive" in options)
+        if b"upgrade" in names and parser.should_upgrade() and not head.has_body and b"content-length" not in names:
+            head.upgrade = _passed_upgrade(head)
+        self._check(head, version)
+        return head
+
+    def _check(self, head: RequestHead, version: str) -> None:
+        """Refuse what two parsers could read differently, and what is not served here."""
+        names, codings = head.names, head.find_all(b"transfer-encoding")
+        lengths, hosts = names.count(b"content-length"), names.count(b"host")
         if version not in ("1.0", "1.1"):
             self._refuse(505, "only HTTP/1.0 and HTTP/1.1 are spoken here")
-        elif method == b"CONNECT":
+        elif head.method == b"CONNECT":
             self._refuse(501, "this is no forward proxy: CONNECT is not served")
         elif codings and (lengths or len(codings) > 1 or codings[0].strip().lower() != b"chunked" or version == "1.0"):
             self._refuse(400, "Transfer-Encoding must be chunked, alone and without Content-Length")
-        elif len(lengths) > 1:
+        elif lengths > 1:
             self._refuse(400, "Content-Length stands more than once")
-        elif len(hosts) > 1 or (not hosts and version == "1.1"):
+        elif hosts > 1 or (not hosts and version == "1.1"):
             self._refuse(400, "exactly one Host field is needed")
-        elif lengths and int(lengths[0]) > self._max_body:
+        elif (head.length or 0) > self._max_body:
             self._refuse(413, f"the request body is longer than {self._max_body} bytes")
-        target, fields = in_origin_form(self._target, headers)
-        return RequestHead(
-            method=method,
-            target=target,
-            minor=int(version == "1.1"),
-            headers=fields,
-            keep_alive=b"close" not in options and (version == "1.1" or b"keep-alive" in options),
-            chunked=bool(codings),
-            length=int(lengths[0]) if lengths and lengths[0].isdigit() else None,
-            upgrade=_passed_upgrade(headers) if parser.should_upgrade() and not codings and not lengths else None,
-        )
 
 
 class ResponseReader:
     """Reads one server's answer: its heads with `head`, then its body with `body`."""
+
+    __slots__ = (
+        "_after_line",
+        "_dry_bytes",
+        "_fields",
+        "_head_fields",
+        "_headed",
+        "_in_chunk",
+        "_keep_alive",
+        "_method",
+        "_parser",
+        "_payload",
+        "_reason",
+        "complete",
+        "framing",
+        "surplus",
+    )
 
     def __init__(self, *, method: bytes) -> None:
         self._method = method
@@ -345,7 +378,7 @@ def may_be_head(data: bytes) -> bool:
     return _VERSION.startswith(start) and b"\n\n" not in data
 
 
-def _passed_upgrade(headers: Headers) -> bytes | None:
+def _passed_upgrade(head: RequestHead) -> bytes | None:
     """The protocol asked for, unless it is HTTP/2: that would take the stream out of our sight."""
-    value = b", ".join(find_all(headers, b"upgrade"))
+    value = b", ".join(head.find_all(b"upgrade"))
     return None if not value or b"h2c" in tokens(value) else value

@@ -21,7 +21,7 @@ import orjson
 
 from sidecar.dialects import LOOK_BYTES
 from sidecar.facts import Json
-from sidecar.http_head import RequestHead, find, find_all, tokens
+from sidecar.http_head import RequestHead, tokens
 
 OPTIONS = b'{"include_usage":true}'
 MEMBER = b'"stream_options":%b,' % OPTIONS
@@ -35,18 +35,18 @@ def can_edit(head: RequestHead) -> bool:
     """Whether the body behind `head` may be held until it is whole, and changed."""
     if not head.chunked and not 0 < (head.length or 0) <= LOOK_BYTES:
         return False
-    if head.upgrade is not None or find(head.headers, b"expect") is not None:
+    if head.upgrade is not None or head.find(b"expect") is not None:
         return False  # the client of an `Expect` sends no body until the server has seen the head
-    if any(coding != b"identity" for value in find_all(head.headers, b"content-encoding") for coding in tokens(value)):
+    if any(coding != b"identity" for value in head.find_all(b"content-encoding") for coding in tokens(value)):
         return False
-    if (find(head.headers, b"authorization") or b"").lower().startswith(_SIGNED):
+    if (head.find(b"authorization") or b"").lower().startswith(_SIGNED):
         return False
     return not any(seal in name.lower() for name, _ in head.headers for seal in _SEALS)
 
 
 def accepts_packing(head: RequestHead) -> bool:
     """Whether the client would take a compressed answer."""
-    for member in tokens(b",".join(find_all(head.headers, b"accept-encoding"))):
+    for member in tokens(b",".join(head.find_all(b"accept-encoding"))):
         coding, _, weight = member.replace(b" ", b"").partition(b";")
         if coding not in (b"", b"identity") and not re.fullmatch(rb"q=0(\.0*)?", weight):
             return True

@@ -26,7 +26,7 @@ from typing import Literal
 
 from sidecar.dialects import CHAT, COMPLETIONS, Ask, Dialect
 from sidecar.engines import ENGINES, UsageChunk
-from sidecar.http_head import RequestHead, ResponseHead, find
+from sidecar.http_head import RequestHead, ResponseHead
 from sidecar.limits import USAGE_REFUSALS
 from sidecar.record import Record
 from sidecar.usage_ask import accepts_packing, can_edit, edited
@@ -167,9 +167,9 @@ class Asking:
 
     def answered(self, head: ResponseHead, filters: list[UsageFilter]) -> None:
         """The answer's final head; adds to `filters` what its body has to pass through, if anything."""
-        coding = (find(head.headers, b"content-encoding") or b"").strip().lower()
+        coding = (head.find(b"content-encoding") or b"").strip().lower()
         self.packed = coding not in (b"", b"identity")
-        streams = (find(head.headers, b"content-type") or b"").strip().lower().startswith(b"text/event-stream")
+        streams = (head.find(b"content-type") or b"").strip().lower().startswith(b"text/event-stream")
         chunk = self._policy.chunk
         if self.asked and streams and chunk is not None and head.status == 200 and not self.packed:
             self._filter = UsageFilter(chunk)

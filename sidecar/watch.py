@@ -15,7 +15,7 @@ from sidecar.alarm import NEVER_NS
 from sidecar.deadlines import Judge
 from sidecar.exchange import Exchange, Record
 from sidecar.form import Form
-from sidecar.http_head import TRACEPARENT, RequestHead, ResponseHead, find, find_all
+from sidecar.http_head import TRACEPARENT, RequestHead, ResponseHead
 from sidecar.trace_context import SpanContext, child_of
 from sidecar.usage_hide import UsageFilter
 from sidecar.usage_policy import Asking
@@ -82,7 +82,7 @@ class Watch:
         self.kv_at_arrival: float | None = None
         self.kv_max: float | None = None
         self.context = child_of(
-            find_all(head.headers, TRACEPARENT),
+            head.find_all(TRACEPARENT),
             trace_bits=random.getrandbits(128) or 1,
             span_bits=random.getrandbits(64) or 1,
         )
@@ -152,7 +152,7 @@ class Watch:
             return
         if 200 <= head.status < 300:
             self._eye.learn(self.model)
-        content_type, encoding = find(head.headers, b"content-type"), find(head.headers, b"content-encoding")
+        content_type, encoding = head.find(b"content-type"), head.find(b"content-encoding")
         self._exchange.response_started(
             head.status,
             (content_type or b"").decode("latin-1"),
@@ -273,6 +273,6 @@ def _nothing() -> None:
 
 
 def _request_id(head: RequestHead) -> str | None:
-    value = find(head.headers, b"x-request-id")
+    value = head.find(b"x-request-id")
     text = "" if value is None else value.decode("latin-1")
     return text if 0 < len(text) <= MAX_REQUEST_ID and text.isprintable() else None

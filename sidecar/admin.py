@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from sidecar import limits
+from sidecar.accept import wants_openmetrics
 from sidecar.http_head import RequestHead, find, find_all, tokens
 
 log = logging.getLogger(__name__)
@@ -31,9 +32,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """A page whose text takes long: `make` is called on another thread, and knows by then all that it shows."""
+    """A page whose text takes long: `make` is called on another thread, and knows by then all that it shows. One that
+    can be had in OpenMetrics too has another way to be made."""
 
     make: Callable[[], Answer]
+    openmetrics: Callable[[], Answer] | None = None
 
 
 Pages = Mapping[bytes, Callable[[], Answer | Later]]
@@ -60,7 +63,10 @@ class AdminDoor:
             return Answer(405, b"only GET and HEAD\n")
         if self.token is not None and head.path not in PROBES and not self._authorized(head, self.token):
             return Answer(401, b"the admin token is needed: Authorization: Bearer ...\n")
-        return page()
+        answer = page()
+        if isinstance(answer, Later) and answer.openmetrics is not None and wants_openmetrics(head.headers):
+            return Later(answer.openmetrics)
+        return answer
 
     def _authorized(self, head: RequestHead, token: str) -> bool:
         given = find(head.headers, b"authorization") or b""

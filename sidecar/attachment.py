@@ -2,9 +2,12 @@
 
     FIRSTTOKEN_SLO              slo.yaml, or a folder of them; several separated as in PATH (default ./slo.yaml)
     FIRSTTOKEN_SERVICE          service.name; else OTEL_SERVICE_NAME, else the sole service of the spec
-    FIRSTTOKEN_ADMIN            HOST:PORT of /metrics, /healthz and /readyz (default 127.0.0.1:9464), or off
-    FIRSTTOKEN_TOKEN_FILE       file with the token that a non-loopback admin address needs
+    FIRSTTOKEN_ADMIN            HOST:PORT or unix:/PATH of /metrics, /healthz and /readyz (default 127.0.0.1:9464);
+                                off shows none
+    FIRSTTOKEN_TOKEN_FILE       file with the token that a non-loopback admin address needs, and that lets a request
+                                from elsewhere name its class
     FIRSTTOKEN_SCRAPE           auto reads the app's own /metrics and /v1/models from within, off asks the app nothing
+    FIRSTTOKEN_GPU              auto reads GPUs through NVML where there are any, off does not
     FIRSTTOKEN_ENGINE, _SCRAPE_INTERVAL, _OTLP_ENDPOINT, _SAMPLE, _CLASS_HEADER, _MAX_MODELS     as the sidecar's flags
     OTEL_*                      as the sidecar
 
@@ -23,21 +26,22 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sidecar import limits, otlp_settings, pages, scrape, settings
+from sidecar.address import Address
 from sidecar.admin import AdminDoor
 from sidecar.asgi import ITSELF, App, InnerPages, Scope
 from sidecar.eye import Eye
-from sidecar.life import ListenError, listen
+from sidecar.listener import ListenError, listen
 from sidecar.otlp_settings import ExportSettings
-from sidecar.poller import Poller
-from sidecar.settings import Address, UsageError
-from sidecar.telemetry import OnPage, Plan, Telemetry
+from sidecar.plan import Plan
+from sidecar.poller import OnPage, Poller
+from sidecar.settings import UsageError
+from sidecar.telemetry import of_requests
 from slo.objective import Spec
 
 log = logging.getLogger(__name__)
 
 PROGRAM = "firsttoken middleware"
 ADMIN = "127.0.0.1:9464"
-STOP_S = 1.0
 T = TypeVar("T")
 
 
@@ -98,6 +102,7 @@ def read(environ: Mapping[str, str]) -> Setup:
     admin, token = _admin(reader)
     engine = reader.one_of("ENGINE", scrape.AUTO, *scrape.ENGINES)
     interval_s = reader.number("SCRAPE_INTERVAL", limits.SCRAPE_INTERVAL_S, low=0.1)
+    asks_app = reader.one_of("SCRAPE", "auto", "off") == "auto"
     plan = Plan(
         service=service,
         version=settings.version(),
@@ -107,7 +112,10 @@ def read(environ: Mapping[str, str]) -> Setup:
         class_header=reader.word("CLASS_HEADER", "x-firsttoken-class"),
         max_models=int(reader.number("MAX_MODELS", limits.MAX_MODELS, low=1, high=10_000)),
         sample_ratio=reader.number("SAMPLE", 1.0, low=0, high=1),
-        scrape=reader.one_of("SCRAPE", "auto", "off") == "auto",
+        models=asks_app,
+        scrape=asks_app,
+        gpu=reader.one_of("GPU", "auto", "off") == "auto",
+        visible_gpus=environ.get("CUDA_VISIBLE_DEVICES"),
         config_ok=reader.ok,
     )
     return Setup(plan, admin, token, engine, interval_s)
@@ -126,14 +134,15 @@ def _service(reader: Reader) -> tuple[str, Spec | None]:
 
 
 def _admin(reader: Reader) -> tuple[Address | None, str | None]:
-    word = reader.word("ADMIN", ADMIN)
-    none: tuple[Address | None, str | None] = (None, None)
+    """The address of the pages, if they are to be shown, and the admin token, if there is one."""
+    word, file = reader.word("ADMIN", ADMIN), reader.word("TOKEN_FILE", "") or None
 
     def listened() -> tuple[Address | None, str | None]:
-        address = settings.address("FIRSTTOKEN_ADMIN", word)
-        return address, settings.token(reader.word("TOKEN_FILE", "") or None, address, insecure=False)
+        address = None if word == "off" else settings.address("FIRSTTOKEN_ADMIN", word)
+        return address, settings.token(file, address, insecure=False)
 
-    return none if word == "off" else reader.attempt(listened, none)
+    none: tuple[Address | None, str | None] = (None, None)
+    return reader.attempt(listened, none)
 
 
 class Attachment:
@@ -142,6 +151,7 @@ class Attachment:
     def __init__(self, app: App, like: Scope, setup: Setup) -> None:
         self.loop = asyncio.get_running_loop()
         self.shown_at: Address | None = None  # the pages, once they are
+        self.token = None if setup.admin_token is None else setup.admin_token.encode()
         self._setup = setup
         inner = InnerPages(app, like)
 
@@ -149,8 +159,7 @@ class Attachment:
             interval_s = setup.scrape_interval_s
             return Poller(ITSELF, eye, engine=setup.engine, interval_s=interval_s, fetch=inner.get, on_page=on_page)
 
-        self.telemetry = Telemetry(setup.plan, self.loop, poller)
-        self._chores: list[asyncio.Task[None]] = []
+        self.telemetry = of_requests(setup.plan, self.loop, poller)
         self._begun = self._ended = False
 
     def begin(self) -> None:
@@ -158,11 +167,9 @@ class Attachment:
         if self._begun:
             return
         self._begun = True
-        self.telemetry.emitter.start()
+        more = () if self._setup.admin is None else (self._show_pages(self._setup.admin),)
+        self.telemetry.begin(*more)
         atexit.register(self._at_exit)
-        self._chores = [self.loop.create_task(chore) for chore in self.telemetry.chores()]
-        if self._setup.admin is not None:
-            self._chores.append(self.loop.create_task(self._show_pages(self._setup.admin)))
 
     async def end(self) -> None:
         """Stop, and send the last telemetry."""
@@ -170,20 +177,16 @@ class Attachment:
             return
         self._ended = True
         atexit.unregister(self._at_exit)
-        for chore in self._chores:
-            chore.cancel()
-        if self._chores:  # an app that is just being asked for a page may not let itself be cancelled
-            await asyncio.wait(self._chores, timeout=STOP_S)
-        await self.loop.run_in_executor(None, self.telemetry.close, limits.FLUSH_S)
+        await self.telemetry.end()
 
     def _at_exit(self) -> None:
-        """The process ends and the app was never told: no loop runs any more, and so nothing else counts."""
+        """The process ends and the app was never told."""
         self.telemetry.close(limits.FLUSH_S)
 
     async def _show_pages(self, address: Address) -> None:
         door = AdminDoor(pages.pages(self.telemetry.sources()), token=self._setup.admin_token)
         try:
-            server = await listen(door, address, flag="FIRSTTOKEN_ADMIN")
+            listener = await listen(door, address, flag="FIRSTTOKEN_ADMIN")
         except ListenError as error:
             log.warning(
                 "%s: no /metrics page in process %d: %s (another worker may hold it; OTLP counts every worker)",
@@ -192,11 +195,10 @@ class Attachment:
                 error,
             )
             return
-        host, port = server.sockets[0].getsockname()[:2]
-        self.shown_at = Address(host, port)
-        log.info("%s: admin: http://%s", PROGRAM, self.shown_at)
+        self.shown_at = listener.address
+        log.info("%s: admin: %s", PROGRAM, listener.url)
         try:
             await self.loop.create_future()
         finally:
-            server.close()
+            listener.close()
             door.close()

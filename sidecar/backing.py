@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
+from sidecar.deadlines import speaks_of
 from sidecar.engine_requests import TOLD
 from slo.objective import Objective
 from slo.quantity import duration_text
@@ -19,17 +20,22 @@ from slo.signals import SIGNALS, Metric
 MIN_TOKENS = 2
 """From so many output tokens on a request is in an engine's histogram of time per output token."""
 
+STATES = ("kv_occupancy", "queue")
+"""The signals of an engine's state, which is that of all its models together."""
+
 _NO_SCRAPE_SEES = "scraping sees no request that the engine never got, or never answers"
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What the pages of an engine show: the edges of its latencies by model, and whether they tell its state."""
+    """What the pages of an engine show: the edges of its latencies by model, and whether they tell its state.
+    `models`: those that it serves, as far as they are known."""
 
     engine: str
     edges_s: Mapping[tuple[Metric, str], tuple[float, ...]] = field(default_factory=dict)
     occupancy: bool = False
     waiting: bool = False
+    models: tuple[str, ...] = ()
 
     def edges_of(self, metric: Metric | None, model: str | None) -> tuple[float, ...] | None:
         """The edges of a latency of `model`, or those that all models have; None when it is not shown."""
@@ -53,6 +59,8 @@ def backing(objective: Objective, sight: Sight, *, model: str | None = None) -> 
     blind = _blind(objective.signal, sight)
     if blind:
         return Backing("none", blind)
+    if objective.signal in STATES and not speaks_of(objective, sight.models):
+        return Backing("none", f"{sight.engine} serves no model that it matches")
     edges_s = sight.edges_of(SIGNALS[objective.signal].metric, model)
     if edges_s is None or objective.threshold is None:
         return COUNTS
@@ -87,7 +95,7 @@ def _blind(signal: str, sight: Sight) -> str:
     if signal == "availability":
         return f"{engine} {untold}, and {_NO_SCRAPE_SEES}" if untold else _NO_SCRAPE_SEES
     metric = SIGNALS[signal].metric
-    if signal in ("kv_occupancy", "queue"):
+    if signal in STATES:
         shown = sight.occupancy if signal == "kv_occupancy" else sight.waiting
         return "" if shown else f"{engine}'s page does not tell its {SIGNALS[signal].title}"
     if sight.edges_of(metric, None) is not None:

@@ -5,6 +5,7 @@ of a kind that cannot be read is `blind`, and so becomes one whose packing turns
 are counted in `unread` and never guessed at.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Literal
 
@@ -25,7 +26,7 @@ class Body:
     __slots__ = ("_reader", "_unpacker", "_unreadable", "feed", "kind", "told")
 
     def __init__(self, ask: Ask, status: int, *, content_type: str, content_encoding: str) -> None:
-        media_type = content_type.partition(";")[0].strip().lower()
+        media_type = _media_type(content_type)
         self.told = media_type not in _UNTOLD_TYPES
         self._reader: Reader
         self.kind: Kind
@@ -87,6 +88,12 @@ class BlindReader:
 
     def flush(self) -> list[RawEvent]:
         return []
+
+
+@functools.lru_cache(maxsize=64)
+def _media_type(content_type: str) -> str:
+    """Without its parameters; a server has few, and sends one with every answer."""
+    return content_type.partition(";")[0].strip().lower()
 
 
 def _reader(ask: Ask, status: int, media_type: str) -> tuple[Kind, Reader]:

@@ -9,7 +9,7 @@ and never counted.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import orjson
 
@@ -26,10 +26,11 @@ Read = Callable[[Json], Event]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One API: where it lives, how its answers are framed, and the functions that read them.
+    """One API: how its answers are framed, and the functions that read them.
 
-    `streams`: what the path itself says about streaming; None leaves it to the body, whose silence means
-    `streams_by_default`. `ends`: whether a whole stream always carries an end mark or a finish reason.
+    `generates`: whether a body asks for an answer; None: each does. `streams`: what the path itself says about
+    streaming; None leaves it to the body, whose silence means `streams_by_default`. `ends`: whether a whole stream
+    always carries an end mark or a finish reason.
     """
 
     name: str
@@ -39,7 +40,7 @@ class Dialect:
     framing: Literal["sse", "ndjson"] = "sse"
     model: Callable[[Json], str | None] = native.plain_model
     choices: Callable[[Json], int] = openai.choices_asked
-    generates: Callable[[Json], bool] = lambda _body: True
+    generates: Callable[[Json], bool] | None = None
     streams: bool | None = None
     streams_by_default: bool = False
     ends: bool = True
@@ -47,9 +48,11 @@ class Dialect:
     path_model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What a request asks for. `prompt_bytes` is the length of its whole body."""
+class Ask(NamedTuple):
+    """What a request asks for. `prompt_bytes` is the length of its whole body.
+
+    (A named tuple: every request makes one, for a third of what a frozen dataclass costs.)
+    """
 
     dialect: Dialect
     operation: str
@@ -138,6 +141,16 @@ def recognise(method: str, path: str) -> Dialect | None:
     """The dialect of a request by its method and path (without query); None for all that is no ask for an answer."""
     if method != "POST":
         return None
+    return _USUAL_PATHS.get(path) or _by_path(path)
+
+
+def asked_at(target: bytes) -> Dialect | None:
+    """The dialect of a POST to a raw target, query and all: as `recognise`."""
+    text = target.decode("latin-1")
+    return _USUAL_PATHS.get(text) or _by_path(text.partition("?")[0])
+
+
+def _by_path(path: str) -> Dialect | None:
     path = path.rstrip("/")
     if not path:
         return TGI_ROOT
@@ -152,6 +165,20 @@ def recognise(method: str, path: str) -> Dialect | None:
     return None
 
 
+# What nearly every request is sent to; `_by_path` says the same of each.
+_USUAL_PATHS = {
+    "/v1/chat/completions": CHAT,
+    "/v1/completions": COMPLETIONS,
+    "/v1/responses": RESPONSES,
+    "/v1/messages": ANTHROPIC,
+    "/generate_stream": TGI_STREAM,
+    "/generate": SGLANG,
+    "/api/chat": OLLAMA_CHAT,
+    "/api/generate": OLLAMA_GENERATE,
+    "/completion": LLAMACPP,
+}
+
+
 def read_ask(
     dialect: Dialect, body: bytes, *, complete: bool = True, tail: bytes = b"", size: int | None = None
 ) -> Ask:
@@ -160,33 +187,32 @@ def read_ask(
     A long body is looked into at its head (`body`, with `complete=False`) and its last bytes (`tail`), since many
     clients write `model` and `stream` after the messages; `size` is its whole length in bytes.
     """
-    fields = _parsed(body) if complete else _glimpsed(body, tail)
-    dialect = _refined(dialect, fields)
-    stream = fields.get("stream")
-    if dialect.streams is not None:
-        stream = dialect.streams
-    elif not isinstance(stream, bool):
+    shared = dialect is SGLANG or dialect is INVOCATIONS  # one path of several servers
+    fields = _parsed(body) if complete else _glimpsed(body, tail, _TELLING_KEYS if shared else ())
+    if shared:
+        dialect = _refined(dialect, fields)
+    stream = fields.get("stream") if dialect.streams is None else dialect.streams
+    if not isinstance(stream, bool):
         stream = dialect.streams_by_default
     options = fields.get("stream_options")
+    choices = dialect.choices(fields)
     return Ask(
-        dialect=dialect,
-        operation=dialect.operation,
-        model=name(fields.get("model")) or dialect.path_model,
-        stream=stream,
-        choices=min(dialect.choices(fields), MAX_CHOICES_ASKED),
+        dialect,
+        dialect.operation,
+        name(fields.get("model")) or dialect.path_model,
+        stream,
+        choices=min(choices, MAX_CHOICES_ASKED),
         wants_usage=isinstance(options, dict) and options.get("include_usage") is True,
         prompt_bytes=len(body) if size is None else size,
-        generates=bool(dialect.generates(fields)) or not complete,
+        generates=dialect.generates is None or not complete or bool(dialect.generates(fields)),
     )
 
 
 def _refined(dialect: Dialect, fields: dict[str, Json]) -> Dialect:
-    """One path can belong to several servers: the body's keys tell which."""
+    """The dialect of one server among those that share a path: the body's keys tell which."""
     if dialect is SGLANG:
         return TGI_WHOLE if "inputs" in fields and "text" not in fields else SGLANG
-    if dialect is INVOCATIONS:
-        return next((other for key, other in _INVOCATION_KEYS if key in fields), CHAT)
-    return dialect
+    return next((other for key, other in _INVOCATION_KEYS if key in fields), CHAT)
 
 
 def _parsed(body: bytes) -> dict[str, Json]:
@@ -198,18 +224,18 @@ def _parsed(body: bytes) -> dict[str, Json]:
 
 
 _SCALARS = {"true": True, "false": False}
-_KEYS = ("messages", "prompt", "inputs", "text", "input_ids")
+_TELLING_KEYS = ("messages", "prompt", "inputs", "text")
 _VALUE = re.compile(rb'\s*:\s*(?:"((?:[^"\\]|\\.){1,1024})"|(true|false|[0-9]{1,9})\b)')
 _AFTER_KEY = re.compile(rb"\s*:")
 
 
-def _glimpsed(head: bytes, tail: bytes) -> dict[str, Json]:
-    """The few fields that matter, found in pieces of a body.
+def _glimpsed(head: bytes, tail: bytes, keys: tuple[str, ...]) -> dict[str, Json]:
+    """The few fields that matter, found in pieces of a body; of `keys` only whether they are there.
 
     Inside a JSON string every quote is escaped, so a quoted key before a colon is a key, not the prompt's text. The
     head's first and else the tail's last is taken: nearest to the top level.
     """
-    fields: dict[str, Json] = {key: True for key in _KEYS if _has_key(head, key)}
+    fields: dict[str, Json] = {key: True for key in keys if _has_key(head, key)}
     for key in ("model", "stream", "n", "include_usage"):
         value = _scalar(head, key, last=False)
         if value is None:

@@ -145,26 +145,42 @@ def llamacpp_event(chunk: Json) -> Event:
     )
 
 
-# SGLang: `text` is the whole answer so far unless the server streams increments; the count of tokens grows in both.
+# SGLang: `text` is the whole answer so far unless the server streams increments; the count of tokens grows in both. Of
+# several samples each frame speaks of the one that `index` names, its counts too.
 def sglang_event(chunk: Json) -> Event:
     """One frame of a streamed `/generate`, or its whole answer."""
     if (error := error_type(chunk)) is not None:
         return Event(error=error)
-    if isinstance(chunk, list):  # a batch answers with a list, in one body
-        return Event(answer=any(item.get("text") for item in chunk), choice=max(0, len(chunk) - 1))
+    if isinstance(chunk, list):  # several prompts or samples answer with a list, in one body
+        return _together([sglang_event(item) for item in chunk])
     meta = chunk.get("meta_info")
     if meta is None:
         return UNKNOWN
     tokens = count(meta.get("completion_tokens"))
     finish = meta.get("finish_reason") or {}
     reason = name(finish.get("type") if isinstance(finish, dict) else finish)
+    index = count(chunk.get("index")) or 0
     return Event(
         answer=bool(chunk.get("text") or chunk.get("output_ids")),
-        choice=count(chunk.get("index")) or 0,
-        finish=((0, reason),) if reason else (),
+        choice=index,
+        finish=((index, reason),) if reason else (),
         usage=Usage(count(meta.get("prompt_tokens")), tokens, count(meta.get("reasoning_tokens")) or 0),
         error="abort" if reason == "abort" else None,
         progress=tokens if tokens is not None else len(chunk.get("text") or ""),
+    )
+
+
+def _together(parts: list[Event]) -> Event:
+    """Answers of one body. Whether they share their prompt is not told, so nothing is known of the input's tokens."""
+    outputs = [part.usage.output_tokens for part in parts if part.usage is not None]
+    counted = [output for output in outputs if output is not None]
+    return Event(
+        answer=any(part.answer for part in parts),
+        choice=max(0, len(parts) - 1),
+        finish=tuple((index, reason) for index, part in enumerate(parts) for _, reason in part.finish),
+        usage=Usage(None, sum(counted)) if counted else None,
+        error=next((part.error for part in parts if part.error), None),
+        known=all(part.known for part in parts),
     )
 
 

@@ -1,7 +1,7 @@
 """What the events of the OpenAI APIs say: chat completions, completions, Responses, in all their servers' variants.
 
-Each function takes one parsed event or body and gives its `Event`. Chat's first test is for the event that nearly every
-read brings, a delta with content alone; all else goes the long way.
+Each function takes one parsed event or body and gives its `Event`. Chat's first test is for what nearly every read
+brings, a delta with content alone or one choice of text; all else goes the long way.
 
 Variants met (section 3 of the engines' survey, and recorded bytes): role-only first chunks with empty, null or absent
 content; reasoning under `reasoning_content` or `reasoning`; tool calls with the name first and arguments in pieces;
@@ -50,6 +50,18 @@ def chat_event(chunk: Json) -> Event:
 
 def chat_answer(body: Json) -> Event:
     """A whole `chat.completion`."""
+    if (choices := body.get("choices")) and len(choices) == 1 and error_type(body) is None:
+        choice = choices[0]
+        message, reason = choice.get("message"), name(choice.get("finish_reason"))
+        if (
+            message
+            and message.get("content")
+            and reason
+            and reason != "error"
+            and not choice.get("index")
+            and not (message.get("reasoning_content") or message.get("reasoning"))
+        ):
+            return Event(answer=True, finish=((0, reason),), usage=_usage(body))
     return _event(body, lambda choice: _message_part(choice.get("message") or {}))
 
 
@@ -80,9 +92,9 @@ def _event(chunk: Json, part: Part) -> Event:
         if reason := name(choice.get("finish_reason")):
             finish.append((index, reason))
             error = error or ("error" if reason == "error" else None)
-    if highest or error:
+    if highest or error or finish or usage:
         return Event(reasoning, answer, highest, tuple(finish), usage, error)
-    return event(reasoning=reasoning, answer=answer, finish=tuple(finish), usage=usage)
+    return event(reasoning=reasoning, answer=answer)
 
 
 def _delta_part(choice: Json) -> tuple[bool, bool]:
@@ -116,11 +128,12 @@ def _audio_speaks(audio: Json) -> bool:
 def _usage(chunk: Json) -> Usage | None:
     usage = chunk.get("usage")
     if usage:
-        details = usage.get("completion_tokens_details") or {}
+        details = usage.get("completion_tokens_details")
+        reasoning = count(details.get("reasoning_tokens")) if details else None
         return Usage(
             count(usage.get("prompt_tokens")),
             count(usage.get("completion_tokens")),
-            count(details.get("reasoning_tokens")) or count(usage.get("reasoning_tokens")) or 0,
+            reasoning or count(usage.get("reasoning_tokens")) or 0,
         )
     if timings := chunk.get("timings"):
         prompt = count(timings.get("prompt_n"))
@@ -197,4 +210,5 @@ def prompts(body: Json) -> int:
 
 def choices_asked(body: Json) -> int:
     """`n` of a request."""
-    return max(1, count(body.get("n")) or 1)
+    asked = body.get("n")
+    return 1 if asked is None else max(1, count(asked) or 1)

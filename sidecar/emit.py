@@ -186,9 +186,9 @@ class Emitter:
         self._drops: dict[tuple[Lane, str], int] = {}
         self._drops_lock = threading.Lock()
         if settings.traces is not None:
-            self._lanes["traces"] = LaneThread("traces", settings.traces, self._encode_spans, self._dropped)
+            self._lanes["traces"] = LaneThread("traces", settings.traces, self._encode_spans, self.dropped)
         if settings.metrics is not None:
-            self._lanes["metrics"] = LaneThread("metrics", settings.metrics, self._encode_metrics, self._dropped)
+            self._lanes["metrics"] = LaneThread("metrics", settings.metrics, self._encode_metrics, self.dropped)
 
     def start(self) -> None:
         for lane in self._lanes.values():
@@ -202,14 +202,15 @@ class Emitter:
     def wants_metrics(self) -> bool:
         return "metrics" in self._lanes
 
-    def offer_span(self, span: bytes) -> None:
-        """Queue one encoded span; a full queue drops it."""
+    def offer_span(self, span: bytes) -> bool:
+        """Queue one encoded span; False: the queue is full, and it is dropped."""
         if len(self._spans) >= self._settings.span_queue:
-            self._dropped("traces", "queue_full", 1)
-            return
+            self.dropped("traces", "queue_full", 1)
+            return False
         self._spans.append(span)
         if len(self._spans) == self._settings.span_batch:
             self.flush_spans()
+        return True
 
     def flush_spans(self) -> None:
         """Wake the lane of spans; call every `span_delay_s`."""
@@ -220,7 +221,7 @@ class Emitter:
         """Queue one interval of metrics."""
         if len(self._intervals) >= limits.INTERVAL_QUEUE:
             self._intervals.popleft()
-            self._dropped("metrics", "queue_full", 1)
+            self.dropped("metrics", "queue_full", 1)
         self._intervals.append(interval)
         self._lanes["metrics"].wakened.set()
 
@@ -240,7 +241,8 @@ class Emitter:
         with self._drops_lock:
             return dict(self._drops)
 
-    def _dropped(self, lane: Lane, reason: str, items: int) -> None:
+    def dropped(self, lane: Lane, reason: str, items: int) -> None:
+        """Count items that were given up, here or by another process of ours."""
         with self._drops_lock:
             self._drops[lane, reason] = self._drops.get((lane, reason), 0) + items
 

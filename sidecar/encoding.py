@@ -36,6 +36,8 @@ def unpacker(content_encoding: str) -> Unpacker | None:
 
     None: the body is plain. brotli and zstandard are used where they are installed. A body packed twice is not read.
     """
+    if not content_encoding:
+        return None
     name = content_encoding.strip().lower()
     if name in ("", "identity"):
         return None

@@ -140,7 +140,7 @@ LLAMACPP = Engine(
     running=(_at("llamacpp:requests_processing"),),
     waiting=(_at("llamacpp:requests_deferred"),),
     kv_occupancy=(_at("llamacpp:kv_cache_usage_ratio"),),
-    kv_means="cells in use; builds since 2025 tell it on /slots only",
+    kv_means="cells in use; builds since 2025 tell it on /slots only, where a cache that slots share counts for each",
 )
 
 TRTLLM = Engine(

@@ -27,7 +27,7 @@ Knows no clock, no socket and no telemetry: times are nanoseconds of one monoton
 """
 
 import enum
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from orjson import loads
 
@@ -61,8 +61,7 @@ class State(enum.Enum):
     ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
+class _End(NamedTuple):
     at_ns: int
     answer_at_ns: int
     outcome: Outcome
@@ -324,34 +323,37 @@ class Exchange:
         end = self._end
         if end is None:
             raise OrderError("the record of an exchange that has not ended")
-        tokens = self._tokens
+        ask, tokens, finish = self.ask, self._tokens, self._finish
         whole = end.outcome in ("ok", "no_output")
-        output_tokens = 0 if tokens.output_tokens is None and end.outcome == "no_output" else tokens.output_tokens
+        output_tokens = tokens.output_tokens
+        if output_tokens is None and end.outcome == "no_output":
+            output_tokens = 0
+        # In the order of the fields: with their names written out it takes twice as long.
         return Record(
-            t0_ns=self.t0_ns,
-            ended_at_ns=end.at_ns,
-            dialect=self.ask.dialect.name,
-            operation=self.ask.operation,
-            request_model=self.ask.model,
-            response_model=self._response_model,
-            stream=self.ask.stream,
-            streamed=self.streamed,
-            status=self.status,
-            outcome=end.outcome,
-            error_type=end.error_type,
-            duration_s=(end.at_ns - self.t0_ns) / 1e9,
-            ttft_s=self._since_t0(tokens.first_at_ns),
-            tpot_s=tokens.per_token_s if whole or end.outcome == "cancelled" else None,
-            e2e_s=self._since_t0(end.answer_at_ns) if whole else None,
-            time_to_first_answer_s=self._since_t0(tokens.first_answer_at_ns),
-            longest_gap_s=tokens.longest_gap_ns / 1e9 if tokens.events > 1 else None,
-            input_tokens=tokens.input_tokens,
-            output_tokens=output_tokens,
-            streamed_tokens=tokens.streamed_tokens,
-            token_count_source=None if output_tokens is None else tokens.source,
-            finish_reasons=tuple(reason for _, reason in sorted(self._finish.items())),
-            token_events=tokens.events,
-            unparsed_events=self._unparsed,
+            self.t0_ns,
+            end.at_ns,
+            ask.dialect.name,
+            ask.operation,
+            ask.model,
+            self._response_model,
+            ask.stream,
+            self.streamed,
+            self.status,
+            end.outcome,
+            end.error_type,
+            (end.at_ns - self.t0_ns) / 1e9,
+            self._since_t0(tokens.first_at_ns),
+            tokens.per_token_s if whole or end.outcome == "cancelled" else None,
+            self._since_t0(end.answer_at_ns) if whole else None,
+            self._since_t0(tokens.first_answer_at_ns),
+            tokens.longest_gap_ns / 1e9 if tokens.events > 1 else None,
+            tokens.input_tokens,
+            output_tokens,
+            tokens.streamed_tokens,
+            None if output_tokens is None else tokens.source,
+            tuple(finish.values()) if len(finish) < 2 else tuple(reason for _, reason in sorted(finish.items())),
+            tokens.events,
+            self._unparsed,
         )
 
     def _since_t0(self, at_ns: int | None) -> float | None:

@@ -1,9 +1,10 @@
 """The Prometheus text of everything counted, names and labels by `slo.signals` (DESIGN 4.3).
 
-Takes points as they are at that moment; gives the text format 0.0.4 of them, then or later and on any thread. Every
-sample of a metric has the same labels, the service's first; a label without a value is empty, which Prometheus reads
-as absent. A value that is not finite is left out: unknown is absent, and some versions lose a whole scrape on one bad
-number.
+Takes points as they are at that moment; gives the text of them, then or later and on any thread, in the text format
+0.0.4 or in OpenMetrics 1.0. Every sample of a metric has the same labels, the service's first; a label without a value
+is empty, which Prometheus reads as absent. A value that is not finite is left out: unknown is absent, and some versions
+lose a whole scrape on one bad number. Samples are the same in both formats. OpenMetrics names a counter's family
+without its `_total`, shows exemplars, and says where the page ends.
 
 The text is written here, byte for byte as prometheus_client would: that takes twenty times as long, and with a hundred
 models every stream of the proxy stood still for most of a second at each scrape.
@@ -11,20 +12,32 @@ models every stream of the proxy stood still for most of a second at each scrape
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from prometheus_client.utils import floatToGoString
 
+from sidecar.exemplar import Exemplar
 from sidecar.histogram import Classic
 from sidecar.tally import Attributes, Number
 from slo.signals import ENVIRONMENT, LABELS, REQUEST_MODEL, SERVICE_NAME, SOURCE, Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _EDGE = "le"
 _SMALL = 1_000_000  # from here on Go writes an exponent
 
 Values = dict[str, str]
-Row = tuple[Attributes, list[tuple[float, int]], float | None]  # of a histogram: its buckets and its sum
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One histogram as it was."""
+
+    attributes: Attributes
+    buckets: list[tuple[float, int]]
+    sum: float | None
+    exemplars: dict[int, Exemplar]
 
 
 class Page:
@@ -34,7 +47,7 @@ class Page:
         self._base = {LABELS[SERVICE_NAME]: service}
         if environment:
             self._base[LABELS[ENVIRONMENT]] = environment
-        self._families: list[Callable[[], Iterator[str]]] = []
+        self._families: list[Callable[[bool], Iterator[str]]] = []  # told whether they are OpenMetrics
 
     def numbers(self, points: Iterable[Number]) -> None:
         """Add counters and gauges; points of one metric need not stand together."""
@@ -46,38 +59,47 @@ class Page:
 
     def histograms(self, found: Iterable[tuple[Metric, Attributes, Classic]]) -> None:
         """Add classic histograms; where any of them names its source, all of its metric have that label."""
-        by_name: dict[str, tuple[Metric, list[Row]]] = {}
+        by_name: dict[str, tuple[Metric, list[_Row]]] = {}
         for metric, attributes, histogram in found:
             _, rows = by_name.setdefault(metric.name, (metric, []))
-            rows.append((attributes, histogram.cumulative(), histogram.sum))
+            rows.append(_Row(attributes, histogram.cumulative(), histogram.sum, dict(histogram.exemplars)))
         self._families += [partial(self._histograms, metric, rows) for metric, rows in by_name.values()]
 
     def info(self, metric: Metric, label: str, value: str) -> None:
         """Add a gauge of 1 whose label is what it says."""
         line = f"{metric.prometheus}{{{_pairs(self._base | {label: value})}}} 1.0"
-        self._families.append(lambda: iter((*_opening(metric.prometheus, "gauge", metric), line)))
+        self._families.append(
+            lambda openmetrics: iter((*_opening(metric.prometheus, metric, openmetrics=openmetrics), line))
+        )
 
-    def text(self) -> bytes:
+    def text(self, *, openmetrics: bool = False) -> bytes:
         """The page. Takes long when it is long: not for a loop that streams."""
-        lines = [line for family in self._families for line in family()]
-        return "\n".join([*lines, ""]).encode("utf-8", "replace")
+        lines = [line for family in self._families for line in family(openmetrics)]
+        return "\n".join([*lines, *(("# EOF",) if openmetrics else ()), ""]).encode("utf-8", "replace")
 
-    def _numbers(self, metric: Metric, points: list[Number]) -> Iterator[str]:
+    def _numbers(self, metric: Metric, points: list[Number], openmetrics: bool) -> Iterator[str]:
         # A counter's name ends in `_total`, whatever the signal's own is.
-        name = metric.prometheus
+        name = family = metric.prometheus
         if metric.kind == "counter":
-            name = f"{name.removesuffix('_total')}_total"
-        yield from _opening(name, metric.kind, metric)
+            family = name.removesuffix("_total")
+            name = f"{family}_total"
+        yield from _opening(family if openmetrics else name, metric, openmetrics=openmetrics)
         labels = self._labels(metric)
         for point in points:
             yield f"{name}{{{_pairs(self._values(labels, point.attributes))}}} {_value_text(point.value)}"
 
-    def _histograms(self, metric: Metric, rows: list[Row]) -> Iterator[str]:
-        sourced = any(key == SOURCE for attributes, _, _ in rows for key, _ in attributes)
+    def _histograms(self, metric: Metric, rows: list[_Row], openmetrics: bool) -> Iterator[str]:
+        sourced = any(key == SOURCE for row in rows for key, _ in row.attributes)
         labels = [*self._labels(metric), *([LABELS[SOURCE]] if sourced else ())]
-        yield from _opening(metric.prometheus, "histogram", metric)
-        for attributes, buckets, total in rows:
-            yield from _histogram(metric.prometheus, self._values(labels, attributes), buckets, total)
+        yield from _opening(metric.prometheus, metric, openmetrics=openmetrics)
+        for row in rows:
+            values = self._values(labels, row.attributes)
+            lines = _buckets(metric.prometheus, values, row.buckets)
+            if openmetrics:
+                for place, exemplar in row.exemplars.items():
+                    lines[place] += _exemplar(exemplar)
+            yield from lines
+            yield from _whole(metric.prometheus, values, row, openmetrics=openmetrics)
 
     def _labels(self, metric: Metric) -> list[str]:
         return [*self._base, LABELS[REQUEST_MODEL], *metric.labels]
@@ -87,24 +109,37 @@ class Page:
         return {label: values.get(label, "") for label in labels}
 
 
-def _opening(name: str, kind: str, metric: Metric) -> tuple[str, str]:
+def _opening(name: str, metric: Metric, *, openmetrics: bool) -> tuple[str, str]:
     told = metric.description.replace("\\", r"\\").replace("\n", r"\n")
-    return f"# HELP {name} {told}", f"# TYPE {name} {kind}"
+    if openmetrics:
+        told = told.replace('"', r"\"")
+    return f"# HELP {name} {told}", f"# TYPE {name} {metric.kind}"
 
 
-def _histogram(name: str, values: Values, buckets: list[tuple[float, int]], total: float | None) -> list[str]:
-    count, labels = buckets[-1][1], _pairs(values)
+def _exemplar(exemplar: Exemplar) -> str:
+    """What stands behind the bucket that holds it."""
+    value, (trace_id, span_id, at_ns) = exemplar
+    at_s = f"{at_ns // 1_000_000_000}.{at_ns % 1_000_000_000:09}"
+    return f' # {{span_id="{span_id.hex()}",trace_id="{trace_id.hex()}"}} {_value_text(value)} {at_s}'
+
+
+def _buckets(name: str, values: Values, buckets: list[tuple[float, int]]) -> list[str]:
+    """A line for each bucket."""
     before = "".join(f"{pair}," for pair in _each({key: values[key] for key in values if key < _EDGE}))
     after = "".join(f",{pair}" for pair in _each({key: values[key] for key in values if key > _EDGE}))
     head, tail = f"{name}_bucket{{{before}{_EDGE}=", f"{after}}} "
-    if count < _SMALL:  # the most frequent lines of all, and no bucket's count is higher
-        lines = [f'{head}"{_edge_text(edge)}"{tail}{so_far}.0' for edge, so_far in buckets]
-    else:
-        lines = [f'{head}"{_edge_text(edge)}"{tail}{_value_text(so_far)}' for edge, so_far in buckets]
-    lines.append(f"{name}_count{{{labels}}} {_value_text(count)}")
-    if total is not None:
-        lines.append(f"{name}_sum{{{labels}}} {_value_text(total)}")
-    return lines
+    if buckets[-1][1] < _SMALL:  # the most frequent lines of all, and no bucket's count is higher
+        return [f'{head}"{_edge_text(edge)}"{tail}{so_far}.0' for edge, so_far in buckets]
+    return [f'{head}"{_edge_text(edge)}"{tail}{_value_text(so_far)}' for edge, so_far in buckets]
+
+
+def _whole(name: str, values: Values, row: _Row, *, openmetrics: bool) -> Iterator[str]:
+    """Count and sum of a histogram. OpenMetrics has both or neither; there the last bucket tells the count alone."""
+    labels = _pairs(values)
+    if row.sum is not None or not openmetrics:
+        yield f"{name}_count{{{labels}}} {_value_text(row.buckets[-1][1])}"
+    if row.sum is not None:
+        yield f"{name}_sum{{{labels}}} {_value_text(row.sum)}"
 
 
 def _each(values: Values) -> list[str]:

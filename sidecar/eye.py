@@ -10,9 +10,11 @@ from sidecar import dialects
 from sidecar.alarm import Alarm
 from sidecar.deadlines import Judge, Rule, StateSeconds, Verdict, matching, rules
 from sidecar.exchange import Exchange, Record
+from sidecar.exemplar import Trace
 from sidecar.faults import Faults
-from sidecar.http_head import RequestHead, find
+from sidecar.http_head import RequestHead
 from sidecar.labels import ModelLabels
+from sidecar.series import Events, ModelSeries
 from sidecar.tally import Attributes, Number, Tally
 from sidecar.usage_policy import UsagePolicy
 from sidecar.watch import EndedRequest, Watch
@@ -23,11 +25,9 @@ from slo.signals import (
     CLASS,
     DIALECT,
     E2E,
-    GOOD,
     HEARTBEAT,
     IN_FLIGHT,
     LAST_TOKEN_AGE,
-    LATENCY_METRICS,
     OBJECTIVE,
     OBJECTIVE_HASH,
     OTHER_MODEL,
@@ -41,9 +41,6 @@ from slo.signals import (
     SIGNAL,
     SLO_EVENTS,
     SYNTHETIC_CLASS,
-    TOKEN_TYPE,
-    TOKENS,
-    TPOT,
     TTFT,
     UNKNOWN_MODEL,
     UNPARSED,
@@ -55,7 +52,9 @@ OVERDUE_SIGNALS = (TTFT.sql, E2E.sql)
 
 
 class Eye:
-    """The eye over all requests of one process."""
+    """The eye over all requests of one process.
+
+    `ended` is told of each request once its verdicts are in, and says which trace it left that can be looked up."""
 
     def __init__(
         self,
@@ -63,7 +62,7 @@ class Eye:
         *,
         tally: Tally,
         labels: ModelLabels,
-        ended: Callable[[EndedRequest], None],
+        ended: Callable[[EndedRequest], Trace | None],
         class_header: bytes,
     ) -> None:
         self.alarm, self.tally, self.labels = alarm, tally, labels
@@ -76,6 +75,7 @@ class Eye:
         self._objectives: tuple[Objective, ...] = ()
         self._hashes: dict[int, tuple[Objective, str]] = {}
         self._current: frozenset[tuple[str, str]] = frozenset()
+        self._series: dict[str, ModelSeries] = {}
         self._rules: tuple[Rule, ...] = ()
         self._state = StateSeconds(())
         self._in_flight: set[Watch] = set()
@@ -93,32 +93,47 @@ class Eye:
         self._classes = frozenset((*(spec.classes if spec is not None else ()), SYNTHETIC_CLASS))
         self._hashes = {id(objective): (objective, objective.hash) for objective in self._objectives}
         self._current = frozenset((objective.name, digest) for objective, digest in self._hashes.values())
-        self.tally.keep(SLO_EVENTS, lambda key: (dict(key)[OBJECTIVE], dict(key)[OBJECTIVE_HASH]) in self._current)
+        self.tally.keep(SLO_EVENTS, self.judges)
+        for series in self._series.values():
+            series.forget_events()
         for model in spec.literal_models if spec is not None else ():
             self.labels.learn(model)
         self.introduce(self.labels.known)
 
+    def judges(self, attributes: Attributes) -> bool:
+        """Whether these are of an event of an objective in force."""
+        named = dict(attributes)
+        return (named[OBJECTIVE], named[OBJECTIVE_HASH]) in self._current
+
     def introduce(self, models: Iterable[str]) -> None:
         """Make every label set of these models exist, at 0."""
         for model in models:
-            for metric in LATENCY_METRICS:
-                self.tally.create_latency(metric, ((REQUEST_MODEL, model),))
+            series = self._series_of(model)
             for outcome in OUTCOMES:
-                self.tally.create(REQUESTS, ((REQUEST_MODEL, model), (OUTCOME, outcome)))
+                series.requests(outcome)
             for objective in self._objectives:
                 if objective.match.holds_model(model):
-                    for result in (GOOD, BAD):
-                        self._add_event(model, objective, result, 0)
+                    self._events_of(series, objective)
                     if objective.signal in OVERDUE_SIGNALS:
-                        self.tally.create_latency(CENSORED, ((REQUEST_MODEL, model), (SIGNAL, objective.signal)))
+                        self.tally.latency(CENSORED, ((REQUEST_MODEL, model), (SIGNAL, objective.signal)))
 
-    def _add_event(self, model: str, objective: Objective, result: str, count: int) -> None:
-        """Count events, unless a reload has replaced the objective since."""
+    def _series_of(self, label: str) -> ModelSeries:
+        series = self._series.get(label)
+        if series is None:
+            series = self._series[label] = ModelSeries(self.tally, label)
+        return series
+
+    def _events_of(self, series: ModelSeries, objective: Objective) -> Events:
+        """Where the events of an objective are counted: nowhere, once a reload has replaced it."""
+        found = series.events(objective)
+        if found is None:
+            digest = self._digest(objective)
+            found = series.judge_by(objective, digest if (objective.name, digest) in self._current else None)
+        return found
+
+    def _digest(self, objective: Objective) -> str:
         known = self._hashes.get(id(objective))
-        digest = known[1] if known is not None and known[0] is objective else objective.hash
-        if (objective.name, digest) in self._current:
-            named: Attributes = ((REQUEST_MODEL, model), (OBJECTIVE, objective.name))
-            self.tally.add(SLO_EVENTS, (*named, (OBJECTIVE_HASH, digest), (RESULT, result)), count)
+        return known[1] if known is not None and known[0] is objective else objective.hash
 
     def learn(self, model: str | None) -> None:
         if self.labels.learn(model) and model is not None:
@@ -128,20 +143,17 @@ class Eye:
 
     def admit(self, head: RequestHead, *, trusted: bool) -> Watch | None:
         """A watch over a request that may ask for generation, or None: then it is only proxied."""
-        watch: list[Watch] = []
-        if head.method == b"POST":
-            self.look(self._admit, head, trusted, watch)
-        return watch[0] if watch else None
+        return self.look(self._admit, head, trusted) if head.method == b"POST" else None
 
-    def _admit(self, head: RequestHead, trusted: bool, watch: list[Watch]) -> None:
-        dialect = dialects.recognise(head.method.decode(), head.path.decode("latin-1"))
+    def _admit(self, head: RequestHead, trusted: bool) -> Watch | None:
+        dialect = dialects.asked_at(head.target)
         if dialect is None:
-            return
-        named = find(head.headers, self._class_header) if trusted else None
+            return None
+        named = head.find(self._class_header) if trusted else None
         request_class = None if named is None else named.decode("latin-1")
-        found = Watch(self, head, dialect, request_class if request_class in self._classes else None)
-        found.usage = self.usage.candidate(head, dialect)
-        watch.append(found)
+        watch = Watch(self, head, dialect, request_class if request_class in self._classes else None)
+        watch.usage = self.usage.candidate(head, dialect)
+        return watch
 
     def rules_of(self, ask: dialects.Ask, request_class: str | None) -> tuple[Rule, ...]:
         if request_class == SYNTHETIC_CLASS:
@@ -156,9 +168,17 @@ class Eye:
         self.alarm.set(watch)
 
     def count(self, watch: Watch, verdicts: Iterable[Verdict]) -> None:
-        for verdict in verdicts:
-            self._add_event(watch.label, verdict.objective, GOOD if verdict.good else BAD, 1)
-            watch.violated = watch.violated or not verdict.good
+        """Count what was judged of a request."""
+        self._count(self._series_of(watch.label), watch, verdicts)
+
+    def _count(self, series: ModelSeries, watch: Watch, verdicts: Iterable[Verdict]) -> None:
+        for objective, good, _ in verdicts:
+            events = series.events(objective) or self._events_of(series, objective)
+            if good:
+                events.good.count += 1
+            else:
+                events.bad.count += 1
+                watch.violated = True
 
     def end(self, watch: Watch, exchange: Exchange, judge: Judge) -> None:
         """Count a request that is over, whatever becomes of the counting."""
@@ -167,50 +187,80 @@ class Eye:
         record = exchange.record()
         if watch.usage is not None and (result := self.usage.ended(watch.usage, record)) is not None:
             self.tally.add(USAGE_ASKED, ((REASON, result),))
-        self.learn(None if record.request_model or record.outcome not in ("ok", "no_output") else record.response_model)
+        if not record.request_model and record.outcome in ("ok", "no_output"):
+            self.learn(record.response_model)
         watch.model = record.request_model or record.response_model
-        self._count_record(watch, record, judge)
-        self._ended(watch.ended_request(record))
-
-    def _count_record(self, watch: Watch, record: Record, judge: Judge) -> None:
-        named: Attributes = ((REQUEST_MODEL, watch.label),)
-        klass: Attributes = () if watch.request_class is None else ((CLASS, watch.request_class),)
-        self.tally.add(REQUESTS, (*named, (OUTCOME, record.outcome), *klass))
+        series = self._series_of(watch.label)
+        series.requests(record.outcome, watch.request_class).count += 1
         if record.unparsed_events:
             self.tally.add(UNPARSED, ((DIALECT, record.dialect),), record.unparsed_events)
         if watch.request_class == SYNTHETIC_CLASS:
+            self._ended(watch.ended_request(record))
             return
-        self.count(watch, judge.ended(record))
-        for metric, seconds in ((TTFT, record.ttft_s), (TPOT, record.tpot_s), (E2E, record.e2e_s)):
-            if seconds is not None:
-                self.tally.record(metric, named, seconds)
+        self._count(series, watch, judge.ended(record))
+        # The span goes first, and may fail alone: whether there is one decides whether a bucket may point at it.
+        self._measure(series, record, self.look(self._ended, watch.ended_request(record)))
         for signal, seconds in judge.censored(record):
-            self.tally.record(CENSORED, (*named, (SIGNAL, signal)), seconds)
-        for kind, count in (("input", record.input_tokens), ("output", record.output_tokens)):
-            if count:
-                self.tally.add(TOKENS, (*named, (TOKEN_TYPE, kind)), count)
+            self.tally.record(CENSORED, ((REQUEST_MODEL, watch.label), (SIGNAL, signal)), seconds)
+
+    def _measure(self, series: ModelSeries, record: Record, trace: Trace | None) -> None:
+        if record.ttft_s is not None:
+            series.ttft.record(record.ttft_s, trace)
+        if record.tpot_s is not None:
+            series.tpot.record(record.tpot_s, trace)
+        if record.e2e_s is not None:
+            series.e2e.record(record.e2e_s, trace)
+        if record.input_tokens:
+            series.tokens("input").count += record.input_tokens
+        if record.output_tokens:
+            series.tokens("output").count += record.output_tokens
 
     # Time and state.
 
     def second(self, now_ns: int, *, kv_occupancy: float | None, waiting: float | None, heartbeats: int) -> None:
         """What each second brings: life itself, and the seconds of objectives over the engine's state."""
         self.tally.add(HEARTBEAT, (), heartbeats)
+        self.occupied(kv_occupancy)
+        self.count_state(now_ns, kv_occupancy=kv_occupancy, waiting=waiting, in_flight=self.in_flight)
+
+    def occupied(self, kv_occupancy: float | None) -> None:
+        """Take down how full the engine's memory is, for each request in flight; None while that is unknown."""
         self.kv_occupancy = kv_occupancy
         if kv_occupancy is not None:
             for watch in self._in_flight:
                 watch.kv_max = max(watch.kv_max or 0.0, kv_occupancy)
+
+    def count_state(self, now_ns: int, *, kv_occupancy: float | None, waiting: float | None, in_flight: int) -> None:
+        """Judge the seconds since the last time by the engine's state."""
         label = self.labels.sole or UNKNOWN_MODEL
-        seen = self._state.observe(
-            now_ns / 1e9, kv_occupancy=kv_occupancy, waiting=waiting, in_flight=len(self._in_flight)
-        )
+        self._state.serve(self.labels.served)
+        seen = self._state.observe(now_ns / 1e9, kv_occupancy=kv_occupancy, waiting=waiting, in_flight=in_flight)
         for seconds in seen:
-            for result, count in ((GOOD, seconds.good), (BAD, seconds.bad)):
-                self._add_event(label, seconds.objective, result, count)
+            events = self._events_of(self._series_of(label), seconds.objective)
+            events.good.count += seconds.good
+            events.bad.count += seconds.bad
 
     def catch_up(self) -> None:
         """Have every request in flight look at what its shell has put aside for later."""
         for watch in list(self._in_flight):
             watch.catch_up()
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are in flight."""
+        return len(self._in_flight)
+
+    def at_stake(self) -> tuple[Number, ...]:
+        """What the requests in flight would count as, were they all to break off now."""
+        broken = Tally(lambda _: ())
+        for watch in self._in_flight:
+            named: Attributes = ((REQUEST_MODEL, watch.label),)
+            klass: Attributes = () if watch.request_class is None else ((CLASS, watch.request_class),)
+            broken.add(REQUESTS, (*named, (OUTCOME, "error"), *klass))
+            for objective in watch.at_stake():
+                judged: Attributes = ((OBJECTIVE, objective.name), (OBJECTIVE_HASH, self._digest(objective)))
+                broken.add(SLO_EVENTS, (*named, *judged, (RESULT, BAD)))
+        return tuple(broken.totals())
 
     def gauges(self, now_ns: int) -> list[Number]:
         """How many requests stand where right now, by model, and the age of the last token."""

@@ -29,7 +29,8 @@ class Event(NamedTuple):
     """The facts of one event. (A named tuple: made for each event, it costs a quarter of a frozen dataclass.)
 
     `progress`, of dialects whose frames repeat the whole answer so far, grows with each token: such an event bears a
-    token only when it grew. `finish` holds `(choice, reason)` pairs; `done` is the dialect's own end mark.
+    token only when it grew, and speaks of its own `choice` alone, its usage too. `finish` holds `(choice, reason)`
+    pairs; `done` is the dialect's own end mark.
     """
 
     reasoning: bool = False
@@ -67,9 +68,7 @@ def event(
 
 def count(value: Json) -> int | None:
     """A token count, or None for what cannot be one."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT:
-        return value
-    return None
+    return value if type(value) is int and 0 <= value <= MAX_COUNT else None  # a bool is no count
 
 
 def name(value: Json) -> str | None:

@@ -5,6 +5,7 @@ A fault is named by its type and its place only (a message could quote a prompt)
 
 import logging
 from collections.abc import Callable
+from typing import TypeVar
 
 from sidecar.tally import Tally
 from slo.signals import REASON, TELEMETRY_FAULTS
@@ -12,6 +13,8 @@ from slo.signals import REASON, TELEMETRY_FAULTS
 log = logging.getLogger(__name__)
 
 MAX_PLACES_TOLD = 100  # places of faults that are logged; all are counted
+
+R = TypeVar("R")
 
 
 class Faults:
@@ -21,12 +24,13 @@ class Faults:
         self._tally = tally
         self._told: set[str] = set()
 
-    def look(self, act: Callable[..., object], *args: object) -> None:
-        """Let telemetry do something; whatever goes wrong there ends here."""
+    def look(self, act: Callable[..., R], *args: object) -> R | None:
+        """What telemetry has to say to something, None when it goes wrong: that ends here."""
         try:
-            act(*args)
+            return act(*args)
         except Exception as error:  # noqa: BLE001  promise 1: the user's bytes outrank telemetry
             self._fault(error)
+            return None
 
     def _fault(self, error: BaseException) -> None:
         while error.__context__ is not None:  # what went wrong first

@@ -6,19 +6,24 @@ values need more buckets than the wire allows, neighbours are joined and the sca
 model, "exponential histogram"). The classic buckets hold (previous edge, edge], so that a count at an edge is exact:
 an objective's threshold is an edge, and `value <= threshold` is what good means.
 
+A classic bucket may hold an exemplar, the newest of the requests in it that has a trace (`exemplar`).
+
 A value that is not a finite number of 0 or more is refused: it would be no latency.
 """
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from math import ceil, log2
 from typing import Protocol
 
 from sidecar import limits
+from sidecar.exemplar import Exemplar, Trace
 
 SCALE = 5
+_PER_OCTAVE = 1 << SCALE
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +53,24 @@ class EdgeBuckets:
     def count(self) -> int:
         return sum(self.counts)
 
+    @property
+    def exemplars(self) -> Mapping[int, Exemplar]:
+        """None: others' requests are not known one by one."""
+        return {}
+
     def cumulative(self) -> list[tuple[float, int]]:
         """(edge, count at or under it), the last edge infinite."""
         return list(zip((*self.bounds, math.inf), accumulate(self.counts), strict=True))
 
 
 class Classic(Protocol):
-    """What a Prometheus page shows of a histogram."""
+    """What a Prometheus page shows of a histogram; `exemplars` by the place of their bucket in `cumulative`."""
 
     @property
     def sum(self) -> float | None: ...
+
+    @property
+    def exemplars(self) -> Mapping[int, Exemplar]: ...
 
     def cumulative(self) -> list[tuple[float, int]]: ...
 
@@ -79,12 +92,25 @@ class LogHistogram:
             raise ValueError(f"{value} is no latency: it must be finite and not negative")
         self.count += 1
         self.sum += value
-        self.min, self.max = min(self.min, value), max(self.max, value)
+        # Compared here, not by `min` and `max`: a call takes longer than the rest of this function.
+        if value < self.min:
+            self.min = value
+        if value > self.max:
+            self.max = value
         if value == 0:
             self.zero_count += 1
             return
-        index = math.ceil(math.log2(value) * (1 << SCALE)) - 1
+        index = ceil(log2(value) * _PER_OCTAVE) - 1
         self._bins[index] = self._bins.get(index, 0) + 1
+
+    def merge(self, other: "LogHistogram") -> None:
+        """Add what another has counted."""
+        self.count += other.count
+        self.sum += other.sum
+        self.min, self.max = min(self.min, other.min), max(self.max, other.max)
+        self.zero_count += other.zero_count
+        for index, count in other._bins.items():  # noqa: SLF001  another of this class
+            self._bins[index] = self._bins.get(index, 0) + count
 
     def buckets(self, *, max_size: int = limits.HISTOGRAM_BUCKETS) -> LogBuckets:
         """What was counted, at the finest scale that needs no more than `max_size` buckets, at least 2: what lies
@@ -107,16 +133,21 @@ class LogHistogram:
 class ClassicHistogram:
     """Counts values, in seconds, at or under each edge."""
 
-    __slots__ = ("_counts", "edges", "sum")
+    __slots__ = ("_counts", "edges", "exemplars", "sum")
 
     def __init__(self, edges: Iterable[float]) -> None:
         self.edges = tuple(sorted(set(edges)))
         self._counts = [0] * (len(self.edges) + 1)
+        self.exemplars: dict[int, Exemplar] = {}
         self.sum = 0.0
 
-    def add(self, value: float) -> None:
-        self._counts[bisect_left(self.edges, value)] += 1
+    def add(self, value: float, trace: Trace | None = None) -> None:
+        """Count one value, an example of its bucket if it has a trace."""
+        place = bisect_left(self.edges, value)
+        self._counts[place] += 1
         self.sum += value
+        if trace is not None:
+            self.exemplars[place] = value, trace
 
     def cumulative(self) -> list[tuple[float, int]]:
         """(edge, count at or under it), the last edge infinite."""
@@ -125,6 +156,14 @@ class ClassicHistogram:
             total += count
             rows.append((edge, total))
         return rows
+
+    def merge(self, other: "ClassicHistogram") -> None:
+        """Add what another with the same edges has counted; its examples are the newer ones."""
+        assert self.edges == other.edges
+        counts = zip(self._counts, other._counts, strict=True)  # noqa: SLF001  another of this class
+        self._counts = [own + more for own, more in counts]
+        self.exemplars.update(other.exemplars)
+        self.sum += other.sum
 
     def moved_to(self, edges: Iterable[float]) -> "ClassicHistogram":
         """An empty histogram over other edges, or this one when they are the same."""

@@ -247,10 +247,11 @@ class RequestReader:
 
 
 class ResponseReader:
-    """Reads one server's answer: its heads with `head`, then its body with `body`."""
+    """Reads one server's answer: its heads with `head`, then its body with `body`; the next one after `restart`."""
 
     __slots__ = (
         "_after_line",
+        "_at_start",
         "_dry_bytes",
         "_fields",
         "_head_fields",
@@ -266,14 +267,21 @@ class ResponseReader:
         "surplus",
     )
 
-    def __init__(self, *, method: bytes) -> None:
+    def __init__(self, *, method: bytes = b"GET") -> None:
+        self._at_start = False
+        self.restart(method=method)
+
+    def restart(self, *, method: bytes) -> None:
+        """Be ready for the answer to another request, of the same connection."""
         self._method = method
         self._begin()
 
     def _begin(self) -> None:
-        self._parser = httptools.HttpResponseParser(self)
-        # Both framing fields: the chunks win (RFC 9112, 6.3), and the length is not passed on.
-        self._parser.set_dangerous_leniencies(lenient_chunked_length=True)
+        if not self._at_start:  # a parser is made for each connection, not for each answer, while it keeps its place
+            self._parser = httptools.HttpResponseParser(self)
+            # Both framing fields: the chunks win (RFC 9112, 6.3), and the length is not passed on.
+            self._parser.set_dangerous_leniencies(lenient_chunked_length=True)
+            self._at_start = True
         self._reason = b""
         self._fields: list[tuple[bytes, bytes]] = []
         self._keep_alive = self._headed = self._in_chunk = self._after_line = False
@@ -335,8 +343,9 @@ class ResponseReader:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            pass  # 101: the caller sees the status and what follows is not HTTP
+            self._at_start = False  # 101: the caller sees the status and what follows is not HTTP
         except httptools.HttpParserError as error:
+            self._at_start = False
             if not self.complete:
                 raise BadAnswerError(f"the answer is not HTTP/1.1: {str(error)[:200]}") from None
             self.surplus = True
@@ -345,6 +354,7 @@ class ResponseReader:
 
     def on_message_begin(self) -> None:
         self.surplus = self.complete
+        self._at_start = False
 
     def on_status(self, reason: bytes) -> None:
         self._reason += reason
@@ -369,7 +379,7 @@ class ResponseReader:
         self._in_chunk = False
 
     def on_message_complete(self) -> None:
-        self.complete = True
+        self.complete = self._at_start = True
 
 
 def may_be_head(data: bytes) -> bool:

@@ -46,6 +46,11 @@ class ModelLabels:
         self.served = tuple(names)
         return [name for name in self.served if self.learn(name)]
 
+    def take_over(self, names: Iterable[str], *, served: Iterable[str]) -> None:
+        """Let in what a set elsewhere has let in, which had its own bound, and the server's list that it knows."""
+        self._known.update(dict.fromkeys(names))
+        self.served = tuple(served)
+
     def of(self, name: str | None) -> str:
         """The label of a request that names `name`."""
         if name is None or name == UNKNOWN_MODEL:

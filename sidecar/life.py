@@ -1,40 +1,24 @@
-"""What every process of ours does in its life: take an address, do its chores, read its spec again."""
+"""What every process of ours does in its life: do its chores, read its spec again, hear its end."""
 
 import asyncio
+import gc
 import logging
-import os
 import resource
+import signal
+import sys
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 
 from sidecar import limits
-from sidecar.settings import Address
 from slo import objective
 from slo.objective import Spec
 from slo.source import SpecError
 
 log = logging.getLogger(__name__)
 
-BACKLOG = 1024
-
-
-class ListenError(Exception):
-    """An address that cannot be listened on; the message is for the user."""
-
-
-async def listen(door: Callable[[], asyncio.Protocol], address: Address, *, flag: str) -> asyncio.Server:
-    """Accept connections for `door`; ListenError names the address and the flag that gave it."""
-    try:
-        loop = asyncio.get_running_loop()
-        return await loop.create_server(door, address.host, address.port, backlog=BACKLOG)
-    except (OSError, UnicodeError) as error:
-        # asyncio words this error at length; a name that cannot be resolved has a negative number of its own, and one
-        # that is none (an empty label) is an error of its encoding.
-        number = getattr(error, "errno", None) or 0
-        words = getattr(error, "strerror", None) or "not a host name"
-        reason = (os.strerror(number) if number > 0 else words).lower()
-        raise ListenError(f"cannot listen on {address} ({flag}): {reason}: choose another address") from None
+YOUNG_OBJECTS = 20_000
+GIL_SWITCH_S = 0.0005  # an exporting thread hands the interpreter back to the loop after this, not after 5 ms
 
 
 def raise_file_limit() -> None:
@@ -49,13 +33,46 @@ def raise_file_limit() -> None:
         log.warning("%d files may be open here, enough for about %d requests at a time: raise it", wanted, wanted // 2)
 
 
-def announce(what: str, server: asyncio.Server) -> None:
-    """Say on stdout where a listener is, in one line."""
-    host, port = server.sockets[0].getsockname()[:2]
-    print(f"{what}: http://{Address(host, port)}", flush=True)
+def settle() -> None:
+    """All is made that lives as long as the process: let the interpreter spend its time on requests."""
+    gc.collect()
+    gc.freeze()  # what lives so long need not be searched again and again
+    gc.set_threshold(YOUNG_OBJECTS)  # a request leaves no cycles: searching its objects each 700 takes a tenth of it
+    sys.setswitchinterval(GIL_SWITCH_S)
 
 
-async def every(interval_s: float, act: Callable[[], None], *, look: Callable[..., None]) -> None:
+class Ending:
+    """The end that a signal asks for; asked for again, `hurry` is called."""
+
+    def __init__(
+        self,
+        *,
+        hurry: Callable[[], None] = lambda: None,
+        numbers: Iterable[int] = (signal.SIGTERM, signal.SIGINT),
+    ) -> None:
+        self._hurry, self._asked = hurry, asyncio.Event()
+        for number in numbers:
+            asyncio.get_running_loop().add_signal_handler(number, self.ask)
+
+    def ask(self) -> None:
+        """What either signal does."""
+        if self._asked.is_set():
+            self._hurry()
+        self._asked.set()
+
+    async def wait(self) -> None:
+        """Until the end is asked for."""
+        await self._asked.wait()
+
+
+def on_hangup(act: Callable[[], Coroutine[None, None, object]]) -> "OneAtATime":
+    """Do `act` at each SIGHUP, never two at once, and at each call of what this gives."""
+    again = OneAtATime(act)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, again)
+    return again
+
+
+async def every(interval_s: float, act: Callable[[], None], *, look: Callable[..., object]) -> None:
     """Do `act` each interval, on a grid that does not drift; `look` takes a fault in it."""
     next_s = time.monotonic()
     while True:
@@ -64,7 +81,7 @@ async def every(interval_s: float, act: Callable[[], None], *, look: Callable[..
         look(act)
 
 
-def chore(act: Coroutine[None, None, None], *, look: Callable[..., None]) -> asyncio.Task[None]:
+def chore(act: Coroutine[None, None, None], *, look: Callable[..., object]) -> asyncio.Task[None]:
     """Begin what should go on for ever: a fault that ends it is `look`'s, so that it does not end unsaid."""
 
     def ended(task: asyncio.Task[None]) -> None:
@@ -83,7 +100,7 @@ def _raised(error: BaseException) -> None:
 class OneAtATime:
     """Does an act at each call, never two at once: what is asked for while it runs makes it run once more, after."""
 
-    def __init__(self, act: Callable[[], Coroutine[None, None, None]]) -> None:
+    def __init__(self, act: Callable[[], Coroutine[None, None, object]]) -> None:
         self._act = act
         self._wanted = False
         self._running: asyncio.Task[None] | None = None

@@ -8,8 +8,11 @@ stands beside it, so that nobody meets one without finding its reason.
 MAX_HEAD_BYTES = 64 << 10  # a request head beyond it is answered 431
 MAX_BODY_BYTES = 1 << 30  # a request body beyond it is answered 413; the server behind usually refuses far less
 MAX_CONNECTIONS = 20_000  # clients at a time; one more is closed at once
-MAX_FILES = 41_024  # two a client and some: asked of the system; where there are fewer, clients are closed earlier
+MAX_FILES = 45_120  # two a client, one a handshake and some: asked of the system; with fewer, clients close earlier
 FEW_FILES = 4096  # fewer, and the log says how many requests that lets through
+TLS_HANDSHAKES = 4096  # clients in their TLS handshakes at a time; one more is closed at once
+TLS_HANDSHAKE_S = 10.0  # a TLS handshake must be over by then
+TLS_TOLD = 64  # reasons of failed handshakes in the log; each is told once
 CLIENT_IDLE_S = 75.0  # a kept-alive connection without a request is closed after it
 CLIENT_HEAD_S = 60.0  # a request head must be whole by then
 CLIENT_STALL_S = 300.0  # a client that takes nothing of its answer, or sends nothing of its body, is given up
@@ -19,6 +22,8 @@ LINGER_S = 2.0  # after an early answer the client's remaining bytes are read an
 MAX_RESPONSE_HEAD_BYTES = 128 << 10  # beyond it the answer is 502; so long may its trailers be, too
 LAST_WORDS_BYTES = 256 << 10  # read of an answer whose connection broke under the rest of its request
 CONNECT_S = 5.0
+LEFTOVER_S = 300.0  # an answer whose client has left is let end so long, with --on-disconnect drain
+UNIX_RETRY_S = 0.01  # a unix socket whose queue is full refuses at once: asked again so often until CONNECT_S is over
 POOL_IDLE_S = 4.0  # shorter than the 5 s after which uvicorn, the commonest server here, closes an idle connection
 POOL_CONNECTIONS = 512  # idle ones kept
 UNSENT_BYTES = 256 << 10  # request bytes held while the connection is being made; the client is paused beyond it
@@ -48,6 +53,9 @@ STALE_INTERVALS = 3  # a sample older than so many intervals is no longer shown 
 UNSUPPORTED_RETRY_S = 30.0  # an engine without a metrics page is asked again this seldom
 MODELS_INTERVAL_S = 60.0
 
+# The configuration.
+WATCH_S = 5.0  # `--watch-slo` looks at the files this often; a change counts when two looks in a row saw the same
+
 # GPUs.
 GPU_INTERVAL_S = 1.0  # NVML itself takes its samples up to a second apart
 GPU_RETRY_S = 60.0  # where there is none, or one is lost, NVML is opened anew this often
@@ -62,3 +70,15 @@ ADMIN_CONNECTIONS = 64
 ADMIN_IDLE_S = 30.0
 
 DRAIN_S = 30.0  # after SIGTERM, requests in flight have this long to end
+
+# Workers (`--workers`).
+MAX_WORKERS = 64
+WORKER_START_S = 60  # a worker that takes no requests by then is killed, and counts as one that did not start
+WORKER_TRIES = 5  # workers in a row that ended before they took requests: the whole ends
+WORKER_YOUNG_S = 10.0  # one that ends younger makes the pause before the next longer, WORKER_PAUSE_S at first
+WORKER_PAUSE_S = 0.1
+WORKER_LONGEST_PAUSE_S = 10.0
+WORKER_ANSWER_S = 1.0  # a page waits so long for a worker to tell what it counted, and then shows what it told before
+WORKER_SILENT_S = 30  # one that reports nothing for so long stands still, and is killed
+WORKER_UNREAD_BYTES = 1 << 20  # told to a process that does not listen; beyond it, what can wait is not told
+WORKER_END_S = 5.0  # a worker has so long to end beside draining and the last export, and is killed then

@@ -13,11 +13,12 @@ import asyncio
 import logging
 import os
 
+from sidecar.address import is_loopback
 from sidecar.asgi import App, Message, Receive, Scope, Send
 from sidecar.attachment import PROGRAM, Attachment, read
-from sidecar.http_head import TRACEPARENT, RequestHead
+from sidecar.http_head import TOKEN, TRACEPARENT, RequestHead
 from sidecar.passage import Passage
-from sidecar.settings import is_loopback
+from sidecar.trust import shows
 from sidecar.watch import Watch
 
 log = logging.getLogger(__name__)
@@ -53,10 +54,13 @@ class FirstTokenMiddleware:
 
         def admit() -> None:
             attachment.begin()
-            watch = telemetry.eye.admit(_head(scope), trusted=_is_loopback(scope))
+            head = _head(scope)
+            watch = telemetry.eye.admit(head, trusted=_is_loopback(scope) or shows(head, attachment.token))
             if watch is not None:
                 # A parent that is never exported would cut the engine's span off from its trace.
                 inner = _under(watch, scope) if telemetry.emitter.wants_spans else scope
+                if TOKEN in head.names:
+                    inner = _without_token(inner)
                 found.append(Passage(watch, telemetry.eye.look, scope=inner, receive=receive, send=send))
 
         telemetry.eye.look(admit)
@@ -101,6 +105,11 @@ def _under(watch: Watch, scope: Scope) -> Scope:
     """The scope for the app: its own span shall be the child of ours."""
     others = [field for field in scope["headers"] if field[0] != TRACEPARENT]
     return {**scope, "headers": [*others, (TRACEPARENT, watch.traceparent)]}
+
+
+def _without_token(scope: Scope) -> Scope:
+    """The scope for the app, which has no use for what was shown to us."""
+    return {**scope, "headers": [field for field in scope["headers"] if field[0].lower() != TOKEN]}
 
 
 def _is_loopback(scope: Scope) -> bool:

@@ -9,7 +9,7 @@ nothing was bad; the log says which objectives those are, and why.
 import logging
 from collections.abc import Iterable
 
-from sidecar.backing import Sight, backing, lines
+from sidecar.backing import STATES, Sight, backing, lines
 from sidecar.deadlines import StateSeconds, rules
 from sidecar.engine_growth import Growth
 from sidecar.engine_histograms import within
@@ -97,6 +97,7 @@ class Onlooker:
             {**before.edges_s, **fresh},
             occupancy=before.occupancy or sample.kv_occupancy is not None,
             waiting=before.waiting or sample.waiting is not None,
+            models=self.labels.served,
         )
 
     def _label(self, model: str | None) -> str:
@@ -122,8 +123,9 @@ class Onlooker:
         exact = {
             (model, one.name, self._hashes[one.name]) for (_, model), some in self._counted.items() for one in some
         }
-        shown = [name for name, is_shown in (("kv_occupancy", sight.occupancy), ("queue", sight.waiting)) if is_shown]
-        self._states = [one for one in self._objectives if one.signal in shown]
+        self._states = [
+            one for one in self._objectives if one.signal in STATES and backing(one, sight).basis == "counts"
+        ]
         states = {(one.name, self._hashes[one.name]) for one in self._states}
 
         def is_counted(attributes: Attributes) -> bool:
@@ -160,6 +162,7 @@ class Onlooker:
         """What each second brings: life itself, and the seconds of objectives over the engine's state. An engine has
         work while it runs a request or holds one waiting."""
         self.tally.add(HEARTBEAT, (), heartbeats)
+        self._state_seconds.serve(self.labels.served)
         seen = self._state_seconds.observe(
             now_ns / 1e9, kv_occupancy=kv_occupancy, waiting=waiting, in_flight=int(self._working)
         )

@@ -1,9 +1,13 @@
 """A request as an OTLP span (opentelemetry.proto.trace.v1), with the attributes of DESIGN 4.3.
 
 An attribute whose value is unknown is absent. Lengths, names and times only: no prompt, no completion, no path.
+
+One span is written for each request, beside a live proxy. What many requests have in common (model, outcome, dialect
+and their like) is therefore written once for each combination and kept; ids, times and numbers are all that is left.
 """
 
-from collections.abc import Iterator
+import functools
+import struct
 
 from sidecar import otlp_wire as wire
 from sidecar.watch import EndedRequest
@@ -13,59 +17,103 @@ _SERVER = 2
 _ERROR = 2
 _FAILED = frozenset(("error", "rejected", "timeout"))
 _ITEM = 2  # the field that repeats spans within a scope
-MAX_MODEL = 200
+_ATTRIBUTES = 9
+MAX_TEXT = 200  # characters of a model's name
+MAX_COMBINATIONS = 256  # of the attributes that requests share; of more, the one unused longest is written anew
+
+# Trace id (field 1), span id (2), start (7) and end (8), each behind its tag and, of the ids, the length.
+_IDS_AND_TIMES = struct.Struct("<2s16s2s8scQcQ")
+_SECONDS = struct.Struct("<d")
+
+_SHARED = (
+    signals.OPERATION,
+    signals.REQUEST_MODEL,
+    signals.RESPONSE_MODEL,
+    signals.OUTCOME,
+    signals.FINISH_REASONS,
+    signals.ERROR_TYPE,
+    signals.STREAM,
+    signals.CLASS,
+    signals.TOKEN_COUNT_SOURCE,
+    signals.DIALECT,
+)
+_INPUT_TOKENS = wire.integer_attribute(_ATTRIBUTES, signals.INPUT_TOKENS)
+_OUTPUT_TOKENS = wire.integer_attribute(_ATTRIBUTES, signals.OUTPUT_TOKENS)
+_DOUBLES = tuple(
+    wire.before_double(_ATTRIBUTES, key)
+    for key in (
+        signals.LATENCY_TTFT,
+        signals.LATENCY_TPOT,
+        signals.LATENCY_E2E,
+        signals.TIME_TO_FIRST_ANSWER,
+        signals.LONGEST_GAP,
+        signals.KV_AT_ARRIVAL,
+        signals.KV_MAX,
+    )
+)
 
 
 def encode(ended: EndedRequest) -> bytes:
     """One span, as the field that a scope repeats."""
     record, context = ended.record, ended.context
-    model = _model(record.request_model or record.response_model)
+    start_ns = ended.start_unix_ns
+    # The end hangs on the monotonic duration: a wall clock that is set back must not shorten a request.
+    end_ns = start_ns + record.ended_at_ns - record.t0_ns
     fields = [
-        wire.block(1, context.trace_id),
-        wire.block(2, context.span_id),
-        wire.text(5, f"{record.operation} {model}" if model else record.operation),
-        wire.integer(6, _SERVER),
-        wire.fixed64(7, ended.start_unix_ns),
-        # The end hangs on the monotonic duration: a wall clock that is set back must not shorten a request.
-        wire.fixed64(8, ended.start_unix_ns + record.ended_at_ns - record.t0_ns),
-        *(wire.attribute(9, key, value) for key, value in _attributes(ended)),
+        _IDS_AND_TIMES.pack(
+            b"\x0a\x10", context.trace_id, b"\x12\x08", context.span_id, b"\x39", start_ns, b"\x41", end_ns
+        ),
+        _shared(
+            (
+                record.operation,
+                record.request_model,
+                record.response_model,
+                record.outcome,
+                record.finish_reasons or None,
+                record.error_type,
+                record.stream,
+                ended.request_class,
+                record.token_count_source,
+                record.dialect,
+            )
+        ),
     ]
     if context.parent_id is not None:
         fields.append(wire.block(4, context.parent_id))
-    if record.outcome in _FAILED:
-        fields.append(wire.block(15, wire.integer(3, _ERROR)))
+    if record.input_tokens is not None:
+        fields.append(_INPUT_TOKENS(record.input_tokens))
+    if record.output_tokens is not None:
+        fields.append(_OUTPUT_TOKENS(record.output_tokens))
+    doubles = (
+        record.ttft_s,
+        record.tpot_s,
+        record.e2e_s,
+        record.time_to_first_answer_s,
+        record.longest_gap_s,
+        ended.kv_at_arrival,
+        ended.kv_max,
+    )
+    for before, value in zip(_DOUBLES, doubles, strict=True):
+        if value is not None:
+            fields.append(before + _SECONDS.pack(value))
+    if ended.request_id is not None:
+        fields.append(wire.attribute(_ATTRIBUTES, signals.REQUEST_ID, ended.request_id))
     return wire.block(_ITEM, b"".join(fields))
 
 
-def _model(name: str | None) -> str | None:
-    return name[:MAX_MODEL] if name else None
-
-
-def _attributes(ended: EndedRequest) -> Iterator[tuple[str, wire.Value]]:
-    record = ended.record
-    values: tuple[tuple[str, wire.Value | None], ...] = (
-        (signals.OPERATION, record.operation),
-        (signals.REQUEST_MODEL, _model(record.request_model)),
-        (signals.RESPONSE_MODEL, _model(record.response_model)),
-        (signals.INPUT_TOKENS, record.input_tokens),
-        (signals.OUTPUT_TOKENS, record.output_tokens),
-        (signals.FINISH_REASONS, record.finish_reasons or None),
-        (signals.LATENCY_TTFT, record.ttft_s),
-        (signals.LATENCY_TPOT, record.tpot_s),
-        (signals.LATENCY_E2E, record.e2e_s),
-        (signals.ERROR_TYPE, record.error_type),
-        (signals.OUTCOME, record.outcome),
-        (signals.STREAM, record.stream),
-        (signals.TIME_TO_FIRST_ANSWER, record.time_to_first_answer_s),
-        (signals.CLASS, ended.request_class),
-        (signals.TOKEN_COUNT_SOURCE, record.token_count_source),
-        (signals.LONGEST_GAP, record.longest_gap_s),
-        (signals.DIALECT, record.dialect),
-        (signals.KV_AT_ARRIVAL, ended.kv_at_arrival),
-        (signals.KV_MAX, ended.kv_max),
-        (signals.REQUEST_ID, ended.request_id),
-    )
-    return ((key, value) for key, value in values if value is not None)
+@functools.lru_cache(maxsize=MAX_COMBINATIONS)
+def _shared(values: tuple[wire.Value | None, ...]) -> bytes:
+    """The fields that follow from the values of `_SHARED` alone: name, kind, attributes and status."""
+    texts = [value[:MAX_TEXT] if isinstance(value, str) else value for value in values]
+    operation, request_model, response_model, outcome = texts[:4]
+    model = request_model or response_model
+    fields = [wire.text(5, f"{operation} {model}" if model else f"{operation}"), wire.integer(6, _SERVER)]
+    for key, value in zip(_SHARED, texts, strict=True):
+        if value is not None:
+            fields.append(wire.attribute(_ATTRIBUTES, key, value))
+    if outcome in _FAILED:
+        fields.append(wire.block(15, wire.integer(3, _ERROR)))
+    return b"".join(fields)
 
 
 def kept(ended: EndedRequest, *, ratio: float) -> bool:

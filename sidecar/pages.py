@@ -50,7 +50,7 @@ class Sources:
 def pages(sources: Sources) -> Pages:
     """Every page by its path."""
     return {
-        b"/metrics": lambda: Later(partial(_shown, gathered(sources))),
+        b"/metrics": lambda: later(gathered(sources)),
         b"/healthz": lambda: Answer(200, b"ok\n"),
         b"/readyz": lambda: ready(sources.door),
     }
@@ -72,8 +72,17 @@ def metrics(sources: Sources) -> Answer:
     return _shown(gathered(sources))
 
 
+def later(page: exposition.Page) -> Later:
+    """A Prometheus page, in the form that its reader asks for."""
+    return Later(partial(_shown, page), partial(_openmetrics, page))
+
+
 def _shown(page: exposition.Page) -> Answer:
     return Answer(200, page.text(), exposition.CONTENT_TYPE)
+
+
+def _openmetrics(page: exposition.Page) -> Answer:
+    return Answer(200, page.text(openmetrics=True), exposition.OPENMETRICS_TYPE)
 
 
 def gathered(sources: Sources) -> exposition.Page:

@@ -1,7 +1,9 @@
 """Asks the engine for its own metrics and its list of models, and holds the latest answer while it is fresh.
 
-A sample that is older than three intervals is gone: an engine that stopped answering has an unknown occupancy, not
-its last one. An engine without a metrics page is asked again now and then, in case it was only starting.
+A sample is gone with the next poll that fails, and once it is older than three intervals: an engine that stopped
+answering has an unknown occupancy, not its last one. Where an engine's page is, `engine_search` says; once it is found
+it is looked at alone, until the server is gone and another may come back. An engine without a metrics page is asked
+again now and then, in case it was only starting.
 """
 
 import asyncio
@@ -10,20 +12,21 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 import orjson
 
-from sidecar import engine_requests, limits, scrape
+from sidecar import engine_requests, engine_search, limits, scrape
+from sidecar.address import UNIX
+from sidecar.certificates import ServerTls
+from sidecar.engine_search import Place
 from sidecar.engines import LLAMACPP, Engine
 from sidecar.labels import ModelLabels
 from sidecar.metrics_text import Page, PageReader
 from sidecar.scrape import ServerSample
 from sidecar.tally import Attributes, Number, Tally
-from sidecar.upstream import Target, parse_target
-from sidecar.usage_policy import UsagePolicy
+from sidecar.upstream import Target, parse_target, split_unix
 from slo.signals import (
     ENGINE_PREEMPTIONS,
     ENGINE_RUNNING,
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 AUTO = "auto"
+_SYSTEM = ServerTls()
 
 
 class PollError(Exception):
@@ -55,6 +59,9 @@ Get = Callable[[Target, str], Awaitable[bytes]]
 
 def split_url(url: str) -> tuple[Target, str]:
     """The server and the raw path with query of a URL; ValueError as `parse_target`."""
+    if url.startswith(UNIX):
+        socket_path, path = split_unix(url)
+        return parse_target(str(socket_path)), path or "/"
     parts = urlsplit(url)
     target = parse_target(f"{parts.scheme}://{parts.netloc}")
     return target, f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
@@ -66,27 +73,31 @@ def page_of(url: str, engine: str) -> tuple[Target, str]:
     return target, (scrape.metrics_path(engine) or path) if path == "/" else path
 
 
-async def get(target: Target, path: str, *, timeout_s: float = limits.SCRAPE_TIMEOUT_S) -> bytes:
+async def get(
+    target: Target, path: str, *, timeout_s: float = limits.SCRAPE_TIMEOUT_S, tls: ServerTls = _SYSTEM
+) -> bytes:
     """The body of a 200 answer, over a socket; PollError says why there is none."""
     from sidecar.http_read import BadAnswerError
 
     try:
         # Not `wait_for`: it can swallow the cancelling of its caller, who would then poll for ever.
         async with asyncio.timeout(timeout_s):
-            return await _get(target, path)
+            return await _get(target, path, tls)
     except TimeoutError:
         raise PollError("timeout") from None
+    except ssl.SSLError as error:
+        tls.failed(error)
+        raise PollError("tls") from None
     except (OSError, UnicodeError):  # a host's name that is none is a UnicodeError
         raise PollError("connection") from None
     except BadAnswerError:
         raise PollError("not_http") from None
 
 
-async def _get(target: Target, path: str) -> bytes:
+async def _get(target: Target, path: str, tls: ServerTls) -> bytes:
     from sidecar.http_read import ResponseReader  # here: who fetches otherwise needs no HTTP parser
 
-    tls = _tls() if target.scheme == "https" else None
-    reader, writer = await asyncio.open_connection(target.host, target.port, ssl=tls)
+    reader, writer = await _connect(target, tls)
     try:
         head = f"GET {target.prefix}{path} HTTP/1.1\r\nHost: {target.authority}\r\nConnection: close\r\n\r\n"
         writer.write(head.encode())
@@ -103,10 +114,13 @@ async def _get(target: Target, path: str) -> bytes:
         writer.close()
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """Reads the system's certificates, which takes 50 ms: once, and not at every poll."""
-    return ssl.create_default_context()
+async def _connect(target: Target, tls: ServerTls) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if target.unix is not None:
+        return await asyncio.open_unix_connection(target.unix.path)
+    if target.scheme != "https":
+        return await asyncio.open_connection(target.host, target.port)
+    name = tls.name_of(target.host)
+    return await asyncio.open_connection(target.host, target.port, ssl=tls.context, server_hostname=name)
 
 
 async def _body(reader: asyncio.StreamReader, answer: "ResponseReader") -> bytes:
@@ -127,14 +141,25 @@ async def _body(reader: asyncio.StreamReader, answer: "ResponseReader") -> bytes
 OnPage = Callable[[Page, Engine, ServerSample], object]
 
 
+class Hearing(Protocol):
+    """Who has to know which engine it is, and when it was gone: `UsagePolicy`."""
+
+    def engine_is(self, name: str) -> None: ...
+    def server_gone(self) -> None: ...
+
+
 class Watching(Protocol):
     """Whoever watches an engine, and is told what its pages say: over its requests (`Eye`), or from outside."""
 
     tally: Tally
     labels: ModelLabels
-    usage: UsagePolicy
     overload_429: bool
-    look: Callable[..., None]
+
+    @property
+    def look(self) -> Callable[..., object]: ...
+
+    @property
+    def usage(self) -> Hearing: ...
 
     def introduce(self, models: Iterable[str]) -> None: ...
 
@@ -158,10 +183,13 @@ class Poller:
         self._fetch = fetch
         self._target, self._eye, self._engine, self._interval_s = target, eye, engine, interval_s
         self._wanted = url is not None or engine != AUTO
-        path = scrape.metrics_path(engine)
-        self._page = page_of(url, engine) if url is not None else None if path is None else (target, path)
+        if engine in scrape.ENGINES:  # told, it holds before the first page and without any
+            eye.overload_429 = scrape.ENGINES[engine].overload_429
+        self._everywhere = engine_search.places(*((target, "/") if url is None else split_url(url)), engine)
+        self._places = self._everywhere
         self._sample: ServerSample | None = None
         self._sample_s = 0.0
+        self._gap = False
         self._hit_ratio: float | None = None
         self._told = self._starting = False
         self.on_reached: Callable[[], None] | None = None
@@ -171,13 +199,13 @@ class Poller:
 
     def fresh(self, now_s: float) -> ServerSample | None:
         """The latest sample while it may still be taken for the present."""
-        if self._sample is None or now_s - self._sample_s > limits.STALE_INTERVALS * self._interval_s:
+        if self._gap or self._sample is None or now_s - self._sample_s > limits.STALE_INTERVALS * self._interval_s:
             return None
         return self._sample
 
     async def poll_metrics(self) -> None:
         """Poll for ever, each interval; a page that is not there is asked for again after a while."""
-        while self._page is not None:
+        while self._everywhere:
             began_s = time.monotonic()
             worth_asking = await self.poll_once() or self._wanted or self._starting
             pause_s = self._interval_s if worth_asking else limits.UNSUPPORTED_RETRY_S
@@ -185,24 +213,58 @@ class Poller:
 
     async def poll_once(self) -> bool:
         """One poll; whether it gave a sample of a known engine. A failure is counted once a page is expected."""
-        if self._page is None:
-            return False
-        try:
-            body = await self._fetch(*self._page)
+        reason = ""
+        for place in self._places:
+            try:
+                page, sample = await self._look_at(place)
+            except PollError as error:
+                reason = reason or str(error)
+                if _may_be_starting(str(error)):
+                    break
+            else:
+                return await self._found(place, page, sample)
+        if reason:
+            self._failed(reason)
+        return False
+
+    async def _look_at(self, place: Place) -> tuple[Page, ServerSample]:
+        """A page of a known engine, and what it says; PollError when it is none."""
+        body = await self._fetch(place.target, place.path)
+        if place.sign_of:
+            page, sample = Page({}, 0), engine_search.known_by(place, body)
+        else:
             # Off the loop: a page of megabytes takes a second, and every stream would stand still for it.
             page, sample = await asyncio.get_running_loop().run_in_executor(None, self._read, body)
-            if sample.engine is None:
-                raise PollError("unknown_engine")
-            engine = scrape.ENGINES[sample.engine]
-            if engine is LLAMACPP and sample.kv_occupancy is None:
-                sample = replace(sample, kv_occupancy=await self._slots_occupancy())
-        except PollError as error:
-            self._failed(str(error))
+        if sample.engine is None:
+            raise PollError("unknown_engine")
+        if sample.engine == LLAMACPP.name and sample.kv_occupancy is None:
+            sample = replace(sample, kv_occupancy=await self._slots_occupancy())
+        return page, sample
+
+    async def _found(self, place: Place, page: Page, sample: ServerSample) -> bool:
+        """An engine tells its state here, or only its name; whether there is a sample."""
+        assert sample.engine is not None
+        engine = scrape.ENGINES[sample.engine]
+        if place.metrics is not None:
+            self._places = (place.metrics,)
+            found = await self.poll_once()
+            self._starting = False  # the server itself is up
+            return found
+        if engine.metrics_path is None:
+            self._without_page(engine)
             return False
+        self._places = (place,)
         self._take(sample, time.monotonic())
         if self._on_page is not None:
             self._eye.look(self._on_page, page, engine, sample)
         return True
+
+    def _without_page(self, engine: Engine) -> None:
+        self._starting = False
+        self._eye.usage.engine_is(engine.name)
+        if not self._told:
+            log.info("engine %s has no metrics page: its state stays unknown", engine.name)
+        self._told = True
 
     def _read(self, body: bytes) -> tuple[Page, ServerSample]:
         page = self._reader.read(body)
@@ -216,9 +278,11 @@ class Poller:
             return None
 
     def _failed(self, reason: str) -> None:
-        self._starting = _may_be_starting(reason)
+        self._starting, self._gap = _may_be_starting(reason), True
         if reason == "connection":
             self._eye.usage.server_gone()
+        if reason == "connection" or not self._starting:
+            self._places = self._everywhere  # what comes back, or stands there now, may be another engine
         if self._sample is None and not self._wanted:
             if self._starting:
                 return
@@ -234,9 +298,9 @@ class Poller:
         if self._sample is None:
             log.info("engine %s: its metrics are read every %g s", sample.engine, self._interval_s)
         before, self._sample, self._sample_s, self._told = self._sample, sample, now_s, False
-        self._wanted = True
-        self._eye.overload_429 = sample.engine == "tgi"
+        self._wanted, self._gap = True, False
         if sample.engine is not None:
+            self._eye.overload_429 = scrape.ENGINES[sample.engine].overload_429
             self._eye.usage.engine_is(sample.engine)
         if not self._eye.labels.served and sample.models:
             self._eye.introduce(self._eye.labels.serve(sample.models))
@@ -294,7 +358,8 @@ class Poller:
 
 
 def _may_be_starting(reason: str) -> bool:
-    return reason in ("connection", "timeout") or reason.startswith("http_5")
+    """501 is what llama.cpp says of pages that it was not started with."""
+    return reason in ("connection", "timeout", "tls") or (reason.startswith("http_5") and reason != "http_501")
 
 
 def _model_names(body: bytes) -> list[str]:

@@ -12,6 +12,7 @@ import socket
 import struct
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -21,7 +22,8 @@ from sidecar.http_head import RequestHead
 from sidecar.http_read import Beyond, Body, End, Event, Refusal, RequestReader
 from sidecar.own_answer import error_answer
 from sidecar.relay import Relay
-from sidecar.settings import is_loopback
+from sidecar.tls_transport import hang_up, is_tls, pause_at_once
+from sidecar.trust import is_local, shows
 from sidecar.upstream import Pool
 
 
@@ -30,6 +32,8 @@ class Manners:
     """What the flags decide about every connection."""
 
     host: bytes | None = None
+    drain_disconnected: bool = False
+    token: bytes | None = None
     max_body_bytes: int = limits.MAX_BODY_BYTES
     max_head_bytes: int = limits.MAX_HEAD_BYTES
     max_connections: int = limits.MAX_CONNECTIONS
@@ -84,7 +88,28 @@ class Door:
 
 
 class ClientConnection(asyncio.Protocol):
-    """One client's connection."""
+    """One client's connection. `write` sends to the client, or to nobody once it has left."""
+
+    __slots__ = (
+        "_door",
+        "_full",
+        "_full_since_s",
+        "_heard_ns",
+        "_hold_pipeline",
+        "_hold_upload",
+        "_lingering",
+        "_paused",
+        "_pending",
+        "_reader",
+        "_relay",
+        "_since_s",
+        "_tls",
+        "_transport",
+        "_trusted",
+        "_tunnel",
+        "_whole",
+        "write",
+    )
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -97,7 +122,8 @@ class ClientConnection(asyncio.Protocol):
         self._hold_upload = self._hold_pipeline = self._paused = self._full = False
         self._since_s = self._full_since_s = time.monotonic()
         self._heard_ns = 0
-        self._trusted = False
+        self._trusted = self._tls = False
+        self.write: Callable[[bytes], None] = _nobody  # the transport's own while there is one: a token is a call less
 
     @property
     def draining(self) -> bool:
@@ -108,11 +134,14 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are asyncio's in all but their bases.
         self._transport = cast("asyncio.Transport", transport)
+        self.write = self._transport.write
         # Above this much unsent the server's side is paused; small, so that a slow client costs little memory.
         self._transport.set_write_buffer_limits(high=64 << 10)
-        peer = transport.get_extra_info("peername")
-        self._trusted = not isinstance(peer, tuple) or is_loopback(str(peer[0]))
-        if len(self._door.connections) >= self._door.manners.max_connections:
+        self._trusted, self._tls = is_local(transport.get_extra_info("peername")), is_tls(transport)
+        if self._tls:
+            pause_at_once(transport)
+        # A TLS connection is made when its handshake is over, which may be after the last one was to be taken.
+        if len(self._door.connections) >= self._door.manners.max_connections or self.draining:
             self._abort()
             return
         self._door.connections.add(self)
@@ -130,7 +159,7 @@ class ClientConnection(asyncio.Protocol):
         self._pump()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  the loop's own signature
-        self._transport = None
+        self._transport, self.write = None, _nobody
         self._door.forget(self)
         self._pending.clear()
         relay, self._relay = self._relay, None
@@ -184,10 +213,12 @@ class ClientConnection(asyncio.Protocol):
 
     def _begin(self, head: RequestHead) -> None:
         door = self._door
-        watch = door.eye.admit(head, trusted=self._trusted)
+        watch = door.eye.admit(head, trusted=self._trusted or shows(head, door.manners.token))
         self._whole = False
-        self._relay = Relay(self, head, pool=door.pool, eye=door.eye, watch=watch)
-        self._relay.start(host=door.manners.host)
+        manners = door.manners
+        drains = manners.drain_disconnected
+        self._relay = Relay(self, head, pool=door.pool, eye=door.eye, watch=watch, drains=drains)
+        self._relay.start(host=manners.host)
 
     def _refuse(self, refusal: Refusal) -> None:
         if self._relay is not None:
@@ -198,10 +229,6 @@ class ClientConnection(asyncio.Protocol):
         self.finished(keep=False)
 
     # What a relay asks of us.
-
-    def write(self, data: bytes) -> None:
-        if self._transport is not None:
-            self._transport.write(data)
 
     def finished(self, *, keep: bool) -> None:
         """The exchange is over."""
@@ -219,11 +246,18 @@ class ClientConnection(asyncio.Protocol):
         self._pump()
 
     def cut(self) -> None:
-        """The answer was cut where the connection's end is all that ends it: only a reset tells that it was."""
+        """The answer was cut where the connection's end is all that ends it: only a reset tells that it was, or TLS
+        without a goodbye. (A unix socket has neither.)"""
         self._relay = None
-        if self._transport is not None:
-            no_lingering = struct.pack("ii", 1, 0)
-            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
+        if self._transport is None or self._transport.is_closing():
+            return
+        no_lingering = struct.pack("ii", 1, 0)
+        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
+        if self._tls:
+            self._take_no_more()
+            hang_up(self._transport)
+            asyncio.get_running_loop().call_later(limits.LINGER_S, self._abort)
+        else:
             self._transport.close()
 
     def hold_upload(self, *, hold: bool) -> None:
@@ -251,13 +285,23 @@ class ClientConnection(asyncio.Protocol):
         self._pending.clear()
         if self._transport is None:
             return
-        if self._whole or not self._transport.can_write_eof():
+        if self._whole and not self._tls:
             self._transport.close()
             return
+        self._take_no_more()
+        if self._tls:
+            self._transport.close()  # says goodbye, then reads and drops
+        else:
+            self._transport.write_eof()
+        if self._whole:
+            self._end_linger()
+        else:
+            asyncio.get_running_loop().call_later(limits.LINGER_S, self._end_linger)
+
+    def _take_no_more(self) -> None:
+        """What the client still sends is read and dropped."""
         self._lingering, self._hold_upload, self._hold_pipeline = True, False, False
         self._apply_holds()
-        self._transport.write_eof()
-        asyncio.get_running_loop().call_later(limits.LINGER_S, self._end_linger)
 
     def _end_linger(self) -> None:
         """Our answer is still the client's while it takes it."""
@@ -265,6 +309,9 @@ class ClientConnection(asyncio.Protocol):
         unsent = self._transport is not None and self._transport.get_write_buffer_size() > 0
         if unsent and spent_s < self._door.manners.client_idle_s:
             asyncio.get_running_loop().call_later(limits.LINGER_S, self._end_linger)
+        elif self._tls and self._transport is not None and not unsent:
+            self._lingering = False  # the socket may still hold some of our answer: as long as any idle client may
+            hang_up(self._transport)
         else:
             self._abort()
 
@@ -288,15 +335,15 @@ class ClientConnection(asyncio.Protocol):
 
     def _left_unseen(self) -> bool:
         """Whether the client has closed: while we do not read, the event loop cannot tell."""
-        if self._transport is None:
+        if self._transport is None or self._transport.is_closing():
             return False
         poll = select.poll()
         poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
         return bool(poll.poll(0))
 
     def close_if_free(self) -> None:
-        if self._relay is None and not self._lingering and self._transport is not None:
-            self._transport.close()
+        if self._relay is None and not self._lingering:
+            self._close()
 
     def abandon(self) -> bool:
         """Break off what is in flight; whether anything was."""
@@ -305,3 +352,7 @@ class ClientConnection(asyncio.Protocol):
             relay.abandon()
         self._abort()
         return relay is not None
+
+
+def _nobody(data: bytes) -> None:
+    """Where bytes for a client go that has left."""

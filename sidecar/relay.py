@@ -11,11 +11,12 @@ that has no body. A completion never runs twice.
 """
 
 import asyncio
+import ssl
 import time
-from typing import Protocol
 
 from sidecar import limits
 from sidecar.alike import Alike
+from sidecar.client import NOBODY, Client
 from sidecar.eye import Eye
 from sidecar.http_head import Headers, RequestHead, ResponseHead, forwarded_response, interim_response
 from sidecar.http_read import BadAnswerError, ResponseReader, may_be_head
@@ -33,34 +34,49 @@ NOT_HTTP = "The server behind this proxy gave no valid answer."
 _BEFORE_HEAD, _PASS, _UNCHUNK, _FILTER, _TUNNEL = range(5)
 
 
-class Client(Protocol):
-    """What an exchange asks of the client's connection."""
-
-    @property
-    def draining(self) -> bool: ...
-
-    def write(self, data: bytes) -> None: ...
-    def finished(self, *, keep: bool) -> None: ...
-    def cut(self) -> None: ...
-    def hold_upload(self, *, hold: bool) -> None: ...
-    def enter_tunnel(self) -> None: ...
-
-
 class Relay:
     """The exchange; told of events by both connections, and over once `_done`."""
 
-    def __init__(self, client: Client, head: RequestHead, *, pool: Pool, eye: Eye, watch: Watch | None) -> None:
+    __slots__ = (
+        "_alike",
+        "_buffer",
+        "_client",
+        "_client_full",
+        "_connecting",
+        "_connection",
+        "_done",
+        "_drains",
+        "_endless",
+        "_head",
+        "_keep",
+        "_leftover",
+        "_look",
+        "_mode",
+        "_pool",
+        "_reader",
+        "_repeated",
+        "_response",
+        "_upload",
+        "_usage_pass",
+        "_watch",
+    )
+
+    def __init__(
+        self, client: Client, head: RequestHead, *, pool: Pool, eye: Eye, watch: Watch | None, drains: bool = False
+    ) -> None:
         self._client, self._head, self._pool = client, head, pool
         self._look, self._watch = eye.look, watch
         self._connection: Connection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._upload = Upload(head, watch, eye.look)
         self._done = self._client_full = self._repeated = self._endless = False
-        self._reader = ResponseReader(method=head.method)
+        self._reader: ResponseReader
         self._mode, self._buffer, self._keep = _BEFORE_HEAD, b"", False
         self._response: ResponseHead | None = None
         self._usage_pass: UsagePass | None = None
         self._alike: Alike | None = None
+        self._drains = drains
+        self._leftover: asyncio.TimerHandle | None = None
 
     # The request's way.
 
@@ -114,6 +130,8 @@ class Relay:
     def _attach(self, connection: Connection) -> None:
         connection.use(self)
         self._connection = connection
+        self._reader = connection.reader = connection.reader or ResponseReader()
+        self._reader.restart(method=self._head.method)
         if self._client_full:
             connection.pause_reading()
 
@@ -192,7 +210,7 @@ class Relay:
         if self._watch is not None and (hide := self._watch.hiding(head)) is not None:
             shown = unsized(head, minor=self._head.minor)
             chunks = shown.framing == "chunked" and self._head.minor > 0
-            self._usage_pass = UsagePass(self._client.write, hide, chunks=chunks, look=self._look)
+            self._usage_pass = UsagePass(self._write, hide, chunks=chunks, look=self._look)
         old_client_chunks = shown.framing == "chunked" and self._head.minor == 0
         self._keep = self._may_keep() and shown.framing != "close" and not old_client_chunks
         self._endless = old_client_chunks or shown.framing == "close"
@@ -230,12 +248,17 @@ class Relay:
         self._client.write(interim_response(head) + rest)
         self._client.enter_tunnel()
 
+    def _write(self, data: bytes) -> None:
+        self._client.write(data)
+
     # Ends.
 
     def _finish(self, at_ns: int, *, framed: bool) -> None:
         assert self._response is not None
         self._done = True
         self._tell()
+        if self._leftover is not None:
+            self._leftover.cancel()
         if self._usage_pass is not None:
             self._usage_pass.end(self._reader.trailers)
         if self._watch is not None:
@@ -306,12 +329,26 @@ class Relay:
         return never_left or (self._head.method in REPEATABLE and not self._head.has_body and self._upload.whole)
 
     def client_gone(self) -> None:
-        """Nobody waits any more: the server is told at once, by closing its connection."""
+        """Nobody waits any more: the server is told so at once, by closing its connection, or else left in peace."""
         if self._done:
             return
-        self._release()
+        if self._drains and self._upload.whole and self._mode != _TUNNEL:
+            self._drain()
+        else:
+            self._release()
         if self._watch is not None:
             self._look(self._watch.left, time.monotonic_ns())
+            self._watch = None
+
+    def _drain(self) -> None:
+        """Let the server end its answer, for some time, and nobody have it."""
+        self._tell()
+        if self._usage_pass is not None:
+            self._usage_pass.broken()
+        self._client, self._alike, self._usage_pass = NOBODY, None, None
+        self._repeated = True
+        self.client_drained()
+        self._leftover = asyncio.get_running_loop().call_later(limits.LEFTOVER_S, self._release)
 
     def abandon(self) -> None:
         """The proxy ends before the answer does."""
@@ -325,6 +362,8 @@ class Relay:
     def _release(self) -> None:
         self._done = True
         self._tell()
+        if self._leftover is not None:
+            self._leftover.cancel()
         if self._usage_pass is not None:
             self._usage_pass.broken()
         if self._connecting is not None:
@@ -356,4 +395,6 @@ def _why_unreachable(error: Exception) -> str:
     """In one word, for the client and for `error.type`."""
     if isinstance(error, TimeoutError):
         return "connect_timeout"
+    if isinstance(error, ssl.SSLError):
+        return "connect_tls"
     return "connect_refused" if isinstance(error, ConnectionRefusedError) else "connect_failed"

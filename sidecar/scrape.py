@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from sidecar.engines import ENGINES, Candidates, Engine, Series
+from sidecar.engines import ENGINES, LLAMACPP, Candidates, Engine, Series
 from sidecar.metrics_text import Page, Sample, read_page
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "preempted",
     "read",
     "read_slots",
+    "slots_sample",
 ]
 
 AUTO = "auto"
@@ -253,9 +254,21 @@ def read_slots(body: bytes) -> float | None:
     return min(1.0, used / capacity) if capacity > 0 else None
 
 
+def slots_sample(body: bytes) -> ServerSample:
+    """The sample of `/slots` alone; of what is none, `engine` is None."""
+    occupancy = read_slots(body)
+    if occupancy is None:
+        return ServerSample(None)
+    working = sum(bool(slot["is_processing"]) for slot in orjson.loads(body))
+    return ServerSample(LLAMACPP.name, running=float(working), kv_occupancy=occupancy)
+
+
 def _slot_tokens(slot: dict[str, object]) -> int:
+    """Tokens that a slot holds. `n_prompt_tokens` is no help where the prompt's parts are told: it was the whole prompt
+    once, read or not, and later everything in the slot, the answer too (seen in b11434)."""
     following = slot.get("next_token") or [{}]
     state = following[0] if isinstance(following, list) else following
-    decoded = state.get("n_decoded", 0) if isinstance(state, dict) else 0
-    prompt = slot.get("n_prompt_tokens", 0)
-    return (prompt if isinstance(prompt, int) else 0) + (decoded if isinstance(decoded, int) else 0)
+    decoded = state.get("n_decoded") if isinstance(state, dict) else None
+    parts = [slot.get("n_prompt_tokens_cache"), slot.get("n_prompt_tokens_processed")]
+    prompt = [slot.get("n_prompt_tokens")] if None in parts else parts
+    return sum(count for count in (*prompt, decoded) if isinstance(count, int))

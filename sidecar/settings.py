@@ -5,13 +5,13 @@ says what, where and what would be right.
 """
 
 import importlib.metadata
-import ipaddress
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sidecar.address import Address, is_local, parse
 
 if TYPE_CHECKING:
     from slo.objective import Spec
@@ -22,17 +22,6 @@ DEFAULT_SERVICE = "unknown_service"
 
 class UsageError(Exception):
     """Bad input; the message is one line for the user."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def version() -> str:
@@ -55,29 +44,25 @@ def number(flag: str, value: str, *, low: float, high: float = 1e15) -> float:
     return number
 
 
-def address(flag: str, value: str) -> Address:
-    """`HOST:PORT`, an IPv6 host in brackets."""
-    host, colon, port = value.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not (port.isascii() and port.isdigit()) or int(port[:6]) > 65535:
-        raise UsageError(f"{flag} {value}: write HOST:PORT, as 127.0.0.1:8001")
-    return Address(host, int(port))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address, as written or as a socket names it, can only be this machine's own. A name is not resolved:
-    of names `localhost` alone is trusted."""
-    if host == "localhost":
+def switch(flag: str, value: str) -> bool:
+    """Whether a word of the environment switches something on; an empty one does not."""
+    word = value.strip().lower()
+    if word in ("1", "true", "yes", "on"):
         return True
-    try:
-        found = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
+    if word in ("", "0", "false", "no", "off"):
         return False
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return found.is_loopback if mapped is None else mapped.is_loopback
+    raise UsageError(f"{flag}={value}: write 1 or 0")
 
 
-def token(file: str | None, admin: Address, *, insecure: bool) -> str | None:
+def address(flag: str, value: str) -> Address:
+    """`HOST:PORT`, an IPv6 host in brackets, or `unix:/PATH`."""
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise UsageError(f"{flag} {value}: {error}") from None
+
+
+def token(file: str | None, admin: Address | None, *, insecure: bool) -> str | None:
     """The admin token. A non-loopback address needs one, or an explicit --insecure."""
     if file is not None:
         try:
@@ -87,7 +72,7 @@ def token(file: str | None, admin: Address, *, insecure: bool) -> str | None:
         if not token:
             raise UsageError(f"the token file {file} is empty: put the token there")
         return token
-    if not insecure and not is_loopback(admin.host):
+    if not insecure and admin is not None and not is_local(admin):
         raise UsageError(
             f"the admin address {admin} is not loopback: "
             "give --token-file FILE (FIRSTTOKEN_TOKEN_FILE), or --insecure if that is meant"

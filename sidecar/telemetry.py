@@ -1,142 +1,156 @@
 """The telemetry of one process, wherever its requests come from: what is counted, shown and sent, and when.
 
-    requests ─▶ Eye ─▶ Tally ─▶ pages          the engine's own page ─▶ Poller ─▶ Eye
+    requests ─▶ Eye ─▶ Tally ─▶ pages          the engine's own page ─▶ Poller ─▶ Eye     GPUs ─▶ GpuPoller ─▶ Tally
                  └──────┴─────▶ Emitter ─▶ OTLP
 
-Lives on one event loop. A shell makes it, lets its `chores` run as tasks, and calls `close` at the end, from any
-thread, once the chores are over.
+Who watches the requests is the shell's choice: an `Eye` in this process, the `Overseer` of those in several, or, where
+none passes, an `Onlooker` over the engine's pages. Lives on one event loop: a shell makes it, calls `begin`, and at
+the end `end`, or `close` where no loop runs any more.
 """
 
 import asyncio
+import logging
 import time
-import uuid
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Generic, Protocol, TypeVar
 
-from sidecar import limits, otlp_spans, otlp_wire, pages
+from sidecar import limits, otlp_spans, otlp_wire, pages, poller
 from sidecar.alarm import Alarm
-from sidecar.emit import Emitter, resource_attributes
+from sidecar.emit import Emitter
 from sidecar.engine_latencies import ENGINE
 from sidecar.engine_view import EngineView
-from sidecar.engines import Engine
+from sidecar.exemplar import Trace, callers_trace, own_trace
 from sidecar.eye import Eye
+from sidecar.gpu import GpuPoller
 from sidecar.labels import ModelLabels
-from sidecar.life import every
-from sidecar.metrics_text import Page
-from sidecar.otlp_settings import ExportSettings
-from sidecar.poller import Poller
-from sidecar.scrape import ServerSample
+from sidecar.life import chore, every, read_again
+from sidecar.plan import Plan, edges_s
+from sidecar.poller import OnPage, Poller
 from sidecar.tally import Interval, Tally
 from sidecar.watch import EndedRequest
 from slo.objective import Spec
-from slo.signals import (
-    BY_NAME,
-    CENSORED,
-    ENVIRONMENT,
-    HEARTBEAT,
-    LATENCY_BUCKETS_S,
-    OTHER_MODEL,
-    SERVICE_INSTANCE,
-    SERVICE_NAME,
-    SIGNALS,
-    SOURCE,
-    UNKNOWN_MODEL,
-    Metric,
-)
+from slo.signals import BY_NAME, ENVIRONMENT, HEARTBEAT, OTHER_MODEL, UNKNOWN_MODEL
+
+log = logging.getLogger(__name__)
+
+STOP_S = 1.0  # a chore may be inside a host that does not let itself be cancelled: it is left behind after this
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What was decided about telemetry. `config_ok`: no part of the configuration had to be left out."""
+class Watching(pages.Watching, poller.Watching, Protocol):
+    """Whoever watches the requests, or the engine from outside."""
 
-    service: str
-    version: str
-    source: Literal["proxy", "middleware"]
-    export: ExportSettings
-    spec: Spec | None = None
-    class_header: str = "x-firsttoken-class"
-    max_models: int = limits.MAX_MODELS
-    sample_ratio: float = 1.0
-    scrape: bool = True
-    config_ok: bool = True
+    tally: Tally
+
+    def load(self, spec: Spec | None) -> None: ...
+
+    def second(self, now_ns: int, *, kv_occupancy: float | None, waiting: float | None, heartbeats: int) -> None: ...
 
 
-def edges_s(spec: Spec | None, metric: Metric) -> tuple[float, ...]:
-    """Classic bucket edges of a metric: the usual ones, and every threshold that is judged on it."""
-    found = list(LATENCY_BUCKETS_S)
-    for item in spec.objectives if spec is not None else ():
-        judged = SIGNALS[item.signal]
-        if judged.threshold == "duration" and item.threshold is not None and metric in (judged.metric, CENSORED):
-            found.append(float(item.threshold))
-    return tuple(found)
+W = TypeVar("W", bound=Watching)
 
 
-OnPage = Callable[[Page, Engine, ServerSample], object]
+class Telemetry(Generic[W]):
+    """All of it, wired.
 
-
-class Telemetry:
-    """All of it, wired. `make_poller` gives the poller of the engine whose requests these are, which calls what it is
-    given with each page that it reads."""
+    `make_poller` gives the poller of the engine whose requests these are, which calls what it is given with each page
+    that it reads. `view` is given by a watcher that takes the pages itself.
+    """
 
     def __init__(
-        self, plan: Plan, loop: asyncio.AbstractEventLoop, make_poller: Callable[[Eye, OnPage], Poller]
+        self,
+        plan: Plan,
+        loop: asyncio.AbstractEventLoop,
+        eye: W,
+        *,
+        emitter: Emitter,
+        make_poller: Callable[[W, OnPage], Poller],
+        view: EngineView | None = None,
     ) -> None:
-        self._plan = plan
-        self.tally = Tally(lambda metric: edges_s(plan.spec, metric))
-        self.eye = Eye(
-            Alarm(loop),
-            tally=self.tally,
-            labels=ModelLabels(plan.max_models),
-            ended=self._ended,
-            class_header=plan.class_header.lower().encode(),
-        )
+        self._plan, self._loop, self._spec, self._reload_ok = plan, loop, plan.spec, plan.config_ok
+        self.eye, self.tally, self.emitter = eye, eye.tally, emitter
         self.eye.load(plan.spec)
-        own, of_engine = (
-            resource_attributes(_identity(plan, source), version=plan.version) for source in (plan.source, ENGINE)
-        )
-        self._environment = str(own.get(ENVIRONMENT, ""))
-        self.emitter = Emitter(
-            plan.export,
-            resource=otlp_wire.resource(own.items()),
-            engine_resource=otlp_wire.resource(of_engine.items()),
-            version=plan.version,
-        )
-        self._engine = EngineView(self._engine_label)
-        self.poller = make_poller(self.eye, lambda page, engine, _: self._engine.page(page, engine))
+        self._view = view or EngineView(self._engine_label)
+        self.poller = make_poller(eye, lambda page, engine, _: self._view.page(page, engine))
+        self._gpu = GpuPoller(self.tally, on_loop=self._on_loop, visible=plan.visible_gpus) if plan.gpu else None
+        self._chores: list[asyncio.Task[None]] = []
         self._began_s, self._seconds = time.monotonic(), 0
         self._start_ns = self._exported_ns = time.time_ns()
+
+    @property
+    def spec(self) -> Spec | None:
+        """The spec in force."""
+        return self._spec
 
     def sources(self) -> pages.Sources:
         """What the admin pages show."""
         return pages.Sources(
             service=self._plan.service,
-            environment=self._environment,
+            environment=str(self._plan.identity().get(ENVIRONMENT, "")),
             door=None,
             eye=self.eye,
             poller=self.poller,
-            engine=self._engine.latencies,
+            gpu=self._gpu,
+            engine=self._view.latencies,
             emitter=self.emitter,
-            spec=lambda: self._plan.spec,
-            reload_ok=lambda: self._plan.config_ok,
+            spec=lambda: self._spec,
+            reload_ok=lambda: self._reload_ok,
         )
 
-    def chores(self) -> Iterator[Coroutine[None, None, None]]:
-        """What must run for ever beside the requests."""
-        yield every(1.0, self._second, look=self.eye.look)
-        if self._plan.scrape:
-            yield self.poller.poll_models()
-            yield self.poller.poll_metrics()
-        if self.emitter.wants_spans:
-            yield every(self._plan.export.span_delay_s, self.emitter.flush_spans, look=self.eye.look)
+    # Life.
+
+    def begin(self, *more: Coroutine[None, None, None]) -> None:
+        """Start the chores, and with them those that the shell has."""
+        self.emitter.start()
+        self._chores = [chore(act, look=self.eye.look) for act in (*self.chores(), *more)]
+
+    async def end(self) -> None:
+        """Stop the chores and send the last of everything."""
+        for task in self._chores:
+            task.cancel()
+        if self._chores:
+            await asyncio.wait(self._chores, timeout=STOP_S)
+        if self._gpu is not None:
+            await self._loop.run_in_executor(None, self._gpu.close)
         if self.emitter.wants_metrics:
-            yield every(self._plan.export.metric_interval_s, self._export, look=self.eye.look)
+            self.eye.look(self._export)
+        await self._loop.run_in_executor(None, self.emitter.close, limits.FLUSH_S)
 
     def close(self, within_s: float) -> None:
-        """Send the last of everything, waiting at most `within_s`."""
+        """As `end`, where no loop runs any more and so nothing else counts; on any thread."""
+        if self._gpu is not None:
+            self._gpu.close()
         if self.emitter.wants_metrics:
             self.eye.look(self._export)
         self.emitter.close(within_s)
+
+    async def reload(self, *, others_ok: bool = True) -> bool:
+        """Read slo.yaml again; whether it is in force now: a bad one changes nothing, but is said and shown.
+        `others_ok`: what the shell has read again is in use."""
+        spec = await read_again(self._plan.spec_paths, self._plan.service)
+        self._reload_ok = spec is not None and others_ok
+        if spec is None:
+            return False
+        self._spec = spec
+        judge_by(spec, self.eye)
+        log.info("reload: spec %s is in force", spec.hash)
+        return True
+
+    # Chores.
+
+    def chores(self) -> Iterator[Coroutine[None, None, None]]:
+        """What must run for ever beside the requests."""
+        look, export = self.eye.look, self._plan.export
+        yield every(1.0, self._second, look=look)
+        if self._plan.models:
+            yield self.poller.poll_models()
+        if self._plan.scrape:
+            yield self.poller.poll_metrics()
+        if self._gpu is not None:
+            yield self._gpu.poll()
+        if self.emitter.wants_spans:
+            yield every(export.span_delay_s, self.emitter.flush_spans, look=look)
+        if self.emitter.wants_metrics:
+            yield every(export.metric_interval_s, self._export, look=look)
 
     def _second(self) -> None:
         now_s = time.monotonic()
@@ -154,19 +168,28 @@ class Telemetry:
     def _export(self) -> None:
         """Hand the emitter what was counted since the last time."""
         self.eye.catch_up()
-        end_ns = max(time.time_ns(), self._exported_ns + 1)
+        end_ns, now_s = max(time.time_ns(), self._exported_ns + 1), time.monotonic()
         delta = self._plan.export.delta
-        counters, distributions = self.tally.take(delta=delta)
         start_ns = self._exported_ns if delta else self._start_ns
+        counters, distributions = self.tally.take(delta=delta)
+        engine = None
+        if self._plan.source == ENGINE:
+            distributions = self._view.latencies.take(delta=delta)
+        else:
+            lived_s = self.tally.total(HEARTBEAT, ())
+            engine = self._view.interval(start_ns, end_ns, delta=delta, lived_s=lived_s)
+        gauges = [*self.eye.gauges(time.monotonic_ns()), *self.poller.gauges(now_s)]
+        if self._gpu is not None:
+            gauges += self._gpu.gauges(now_s)
         self.emitter.offer_interval(
             Interval(
                 start_ns,
                 end_ns,
                 delta=delta,
                 counters=tuple(point for point in counters if point.metric.name in BY_NAME),
-                gauges=(*self.eye.gauges(time.monotonic_ns()), *self.poller.gauges(time.monotonic())),
+                gauges=tuple(point for point in gauges if point.metric.name in BY_NAME),
                 distributions=distributions,
-                engine=self._engine.interval(start_ns, end_ns, delta=delta, lived_s=self.tally.total(HEARTBEAT, ())),
+                engine=engine,
             )
         )
         self._exported_ns = end_ns
@@ -178,13 +201,46 @@ class Telemetry:
             self.eye.introduce((label,))
         return label
 
-    def _ended(self, ended: EndedRequest) -> None:
-        if self.emitter.wants_spans and otlp_spans.kept(ended, ratio=self._plan.sample_ratio):
-            self.emitter.offer_span(otlp_spans.encode(ended))
+    def _on_loop(self, act: Callable[..., object], *arguments: object) -> None:
+        self._loop.call_soon_threadsafe(self.eye.look, act, *arguments)
 
 
-def _identity(plan: Plan, source: str) -> dict[str, str]:
-    own = {SERVICE_NAME: plan.service, SERVICE_INSTANCE: str(uuid.uuid4()), SOURCE: source}
-    if plan.spec is not None and plan.spec.environment:
-        own[ENVIRONMENT] = plan.spec.environment
-    return own
+def judge_by(spec: Spec | None, eye: Watching) -> None:
+    """Let a watcher judge by another spec from now on, and count at its thresholds."""
+    eye.load(spec)
+    eye.tally.new_edges(lambda metric: edges_s(spec, metric))
+
+
+def emitter_of(plan: Plan) -> Emitter:
+    """The exporter of a plan."""
+    beside = None if plan.source == ENGINE else otlp_wire.resource(plan.engine_identity().items())
+    own = otlp_wire.resource(plan.identity().items())
+    return Emitter(plan.export, resource=own, engine_resource=beside, version=plan.version)
+
+
+def eye_of(plan: Plan, loop: asyncio.AbstractEventLoop, emitter: Emitter) -> Eye:
+    """An eye over requests in this process, whose spans go to `emitter`."""
+
+    def ended(request: EndedRequest) -> Trace | None:
+        over_ns = request.start_unix_ns + request.record.ended_at_ns - request.record.t0_ns
+        if not emitter.wants_spans:
+            return callers_trace(request.context, over_ns)
+        if otlp_spans.kept(request, ratio=plan.sample_ratio) and emitter.offer_span(otlp_spans.encode(request)):
+            return own_trace(request.context, over_ns)
+        return None
+
+    return Eye(
+        Alarm(loop),
+        tally=Tally(lambda metric: edges_s(plan.spec, metric)),
+        labels=ModelLabels(plan.max_models),
+        ended=ended,
+        class_header=plan.class_header.lower().encode(),
+    )
+
+
+def of_requests(
+    plan: Plan, loop: asyncio.AbstractEventLoop, make_poller: Callable[[Eye, OnPage], Poller]
+) -> Telemetry[Eye]:
+    """The telemetry of requests that pass through this process."""
+    emitter = emitter_of(plan)
+    return Telemetry(plan, loop, eye_of(plan, loop, emitter), emitter=emitter, make_poller=make_poller)

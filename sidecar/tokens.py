@@ -80,7 +80,7 @@ class Tokens:
                 self.token(at_ns, answer=fact.answer)
                 self._reasoning_shown = self._reasoning_shown or fact.reasoning
         if fact.usage is not None:
-            self._count(fact.usage)
+            self._count(fact.usage if fact.progress is None else self._of_all_choices(fact.usage, fact.choice))
 
     def _has_grown(self, fact: Event) -> bool:
         """Whether an event that repeats the answer so far adds to it."""
@@ -90,6 +90,13 @@ class Tokens:
         if fact.progress > before and (before or len(self._progress) < MAX_CHOICES):
             self._progress[fact.choice] = fact.progress
         return fact.progress > before
+
+    def _of_all_choices(self, usage: Usage, choice: int) -> Usage:
+        """The usage of the whole answer, of one that speaks of `choice` alone, as frames with `progress` do."""
+        if usage.output_tokens is None:
+            return usage
+        others = sum(progress for other, progress in self._progress.items() if other != choice)
+        return usage._replace(output_tokens=usage.output_tokens + others)
 
     def _count(self, usage: Usage) -> None:
         if usage.input_tokens is not None:
@@ -112,9 +119,11 @@ class Tokens:
     @property
     def streamed_tokens(self) -> int | None:
         """The output tokens that the stream showed: without reasoning that was counted and kept hidden."""
+        if not self.events:
+            return None
         output = self.output_tokens
-        if output is None or not self.events or not self._is_current or self._reasoning_shown:
-            return output if self.events else None
+        if output is None or not self._is_current or self._reasoning_shown:
+            return output
         # Some servers leave reasoning out of the count already: then it cannot be in it.
         return output - self._reasoning if self._reasoning < output else output
 
@@ -122,8 +131,10 @@ class Tokens:
     def per_token_s(self) -> float | None:
         """Mean time of a token after the first. None for several choices, and with fewer than two token events: one
         event that brings many tokens at once says nothing about their pace."""
+        if self._several_choices or self.events < 2:
+            return None
         tokens = self.streamed_tokens
-        if self._several_choices or self.events < 2 or tokens is None or tokens < 2:
+        if tokens is None or tokens < 2:
             return None
         assert self.first_at_ns is not None
         assert self.last_at_ns is not None

@@ -4,15 +4,15 @@ Pure: the random bits are arguments. An invalid or repeated field starts a new t
 """
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
-_FORM = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+# No version ff, no id of zeros alone.
+_FORM = re.compile(r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 SAMPLED = 1
 
 
-@dataclass(frozen=True, slots=True)
-class SpanContext:
-    """Who our span is: `parent_id` is None when the trace starts here."""
+class SpanContext(NamedTuple):
+    """Who our span is: `parent_id` is None when the trace starts here. (A named tuple: every request makes one.)"""
 
     trace_id: bytes
     span_id: bytes
@@ -22,7 +22,7 @@ class SpanContext:
     @property
     def traceparent(self) -> bytes:
         """The field for the server behind us, so that its span becomes the child of ours."""
-        return b"00-%s-%s-%02x" % (self.trace_id.hex().encode(), self.span_id.hex().encode(), self.flags)
+        return f"00-{self.trace_id.hex()}-{self.span_id.hex()}-{'01' if self.flags & SAMPLED else '00'}".encode()
 
 
 def child_of(incoming: list[bytes], *, trace_bits: int, span_bits: int) -> SpanContext:
@@ -31,22 +31,7 @@ def child_of(incoming: list[bytes], *, trace_bits: int, span_bits: int) -> SpanC
     `trace_bits` (128) is used only when a trace starts here, `span_bits` (64) always; both must not be 0.
     """
     span_id = span_bits.to_bytes(8, "big")
-    match = _FORM.fullmatch(incoming[0].strip()) if len(incoming) == 1 else None
-    if match is None or not _valid(match):
+    match = _FORM.fullmatch(incoming[0].strip().decode("latin-1")) if len(incoming) == 1 else None
+    if match is None or (match[1] == "00" and match[5]):  # version 00 has no fifth part
         return SpanContext(trace_bits.to_bytes(16, "big"), span_id, None)
-    return SpanContext(
-        trace_id=bytes.fromhex(match[2].decode()),
-        span_id=span_id,
-        parent_id=bytes.fromhex(match[3].decode()),
-        flags=int(match[4], 16) & SAMPLED,
-    )
-
-
-def _valid(match: re.Match[bytes]) -> bool:
-    """Whether ids and version are usable: version ff is none, 00 has no fifth part, ids are not all zero."""
-    return (
-        match[1] != b"ff"
-        and not (match[1] == b"00" and match[5])
-        and match[2].strip(b"0") != b""
-        and match[3].strip(b"0") != b""
-    )
+    return SpanContext(bytes.fromhex(match[2]), span_id, bytes.fromhex(match[3]), int(match[4], 16) & SAMPLED)

@@ -15,10 +15,16 @@ import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import urlsplit
 
 from sidecar import limits
+from sidecar.address import UNIX, UnixPath, unix_path
+from sidecar.certificates import ServerTls
+from sidecar.tls_transport import is_tls, pause_at_once
+
+if TYPE_CHECKING:
+    from sidecar.http_read import ResponseReader
 
 
 class Exchanging(Protocol):
@@ -32,12 +38,13 @@ class Exchanging(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The server of `--upstream`."""
+    """The server of `--upstream`. On a unix socket it is called `localhost`."""
 
     scheme: str
     host: str
     port: int
     prefix: str = ""
+    unix: UnixPath | None = None
 
     @property
     def authority(self) -> str:
@@ -48,12 +55,16 @@ class Target:
 
     @property
     def url(self) -> str:
+        if self.unix is not None:
+            return f"{self.unix}:{self.prefix}" if self.prefix else str(self.unix)
         return f"{self.scheme}://{self.authority}{self.prefix}"
 
 
 def parse_target(url: str) -> Target:
     """The server that `url` names; raises ValueError saying what would be right."""
-    right = "write http://HOST:PORT or https://HOST"
+    if url.startswith(UNIX):
+        return _unix_target(url)
+    right = "write http://HOST:PORT, https://HOST or unix:/PATH"
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -68,6 +79,19 @@ def parse_target(url: str) -> Target:
     return Target(
         parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80), parts.path.rstrip("/")
     )
+
+
+def split_unix(url: str) -> tuple[UnixPath, str]:
+    """The socket of `unix:/PATH` or `unix:/PATH:/HTTP/PATH`, and the rest, as nginx writes them."""
+    file, colon, rest = url.removeprefix(UNIX).partition(":/")
+    return unix_path(file), f"/{rest}" if colon else ""
+
+
+def _unix_target(url: str) -> Target:
+    socket_path, prefix = split_unix(url)
+    if not _VISIBLE.fullmatch(prefix) or "?" in prefix or "#" in prefix:
+        raise ValueError(f"{url!r} is no server: write unix:/PATH, or unix:/PATH:/PREFIX without a query")
+    return Target("http", "localhost", 80, prefix.rstrip("/"), socket_path)
 
 
 _VISIBLE = re.compile(r"[!-~]*")
@@ -89,13 +113,15 @@ class Connection(asyncio.Protocol):
     once a request needs a second write, keeps it readable.
     """
 
-    __slots__ = ("_spare", "_transport", "_user", "_writes", "idle_since_s", "on_lost", "reused")
+    __slots__ = ("_poll", "_spare", "_transport", "_user", "_writes", "idle_since_s", "on_lost", "reader", "reused")
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._user: Exchanging | None = None
         self._writes = 0
         self._spare: socket.socket | None = None
+        self._poll: select.poll | None = None
+        self.reader: ResponseReader | None = None  # kept for whoever reads the answers on it
         self.idle_since_s = 0.0
         self.on_lost: Callable[[Connection], None] | None = None
         self.reused = False
@@ -117,7 +143,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(data)
 
     def _hold_socket(self, transport: asyncio.Transport) -> None:
-        if self._spare is None and transport.get_extra_info("ssl_object") is None:
+        if self._spare is None and not is_tls(transport):
             with contextlib.suppress(OSError):  # no file left: then without
                 self._spare = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
 
@@ -153,11 +179,11 @@ class Connection(asyncio.Protocol):
         """Whether anything waits to be read on an idle connection: it can only be its end, or nonsense."""
         if self._transport is None or self._transport.is_closing():
             return True
-        if self._transport.get_extra_info("ssl_object") is not None:
-            return False  # a session ticket may wait there
-        poll = select.poll()
-        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN | select.POLLRDHUP)
-        return bool(poll.poll(0))
+        if self._poll is None:
+            ends = select.POLLRDHUP if is_tls(self._transport) else select.POLLRDHUP | select.POLLIN  # a session ticket
+            self._poll = select.poll()
+            self._poll.register(self._transport.get_extra_info("socket").fileno(), ends)
+        return bool(self._poll.poll(0))
 
     # Called by the event loop.
 
@@ -165,6 +191,8 @@ class Connection(asyncio.Protocol):
         # uvloop's transports are asyncio's in all but their bases.
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=64 << 10)
+        if is_tls(transport):
+            pause_at_once(transport)
 
     def data_received(self, data: bytes) -> None:
         if self._user is None:
@@ -196,14 +224,19 @@ class Pool:
     """The idle connections to one server, and the maker of new ones."""
 
     def __init__(
-        self, target: Target, *, connect_s: float = limits.CONNECT_S, idle_s: float = limits.POOL_IDLE_S
+        self,
+        target: Target,
+        *,
+        connect_s: float = limits.CONNECT_S,
+        idle_s: float = limits.POOL_IDLE_S,
+        tls: ServerTls | None = None,
     ) -> None:
         self.target = target
         self.reached = False
         self._connect_s, self._idle_s = connect_s, idle_s
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
-        self._tls = ssl.create_default_context() if target.scheme == "https" else None
+        self._tls = tls or ServerTls()
 
     @property
     def open_count(self) -> int:
@@ -222,9 +255,8 @@ class Pool:
 
     async def connect(self) -> Connection:
         """A new connection; raises OSError (TimeoutError after `connect_s`)."""
-        loop = asyncio.get_running_loop()
-        making = loop.create_connection(Connection, self.target.host, self.target.port, ssl=self._tls)
-        _, connection = await asyncio.wait_for(making, self._connect_s)
+        making = self._make_tcp() if self.target.unix is None else self._make_unix(self.target.unix)
+        connection = await asyncio.wait_for(making, self._connect_s)
         self._open.add(connection)
         connection.on_lost = self._forget
         if not connection.alive:
@@ -232,6 +264,27 @@ class Pool:
             raise ConnectionResetError("closed as soon as it was made")
         self.reached = True
         return connection
+
+    async def _make_tcp(self) -> Connection:
+        loop, host, port = asyncio.get_running_loop(), self.target.host, self.target.port
+        if self.target.scheme != "https":
+            return (await loop.create_connection(Connection, host, port))[1]
+        tls = self._tls
+        try:
+            made = await loop.create_connection(
+                Connection, host, port, ssl=tls.context, server_hostname=tls.name_of(host)
+            )
+        except ssl.SSLError as error:
+            tls.failed(error)
+            raise
+        return made[1]
+
+    async def _make_unix(self, path: UnixPath) -> Connection:
+        while True:
+            try:
+                return (await asyncio.get_running_loop().create_unix_connection(Connection, path.path))[1]
+            except BlockingIOError:  # the server's queue is full: TCP would wait by itself
+                await asyncio.sleep(limits.UNIX_RETRY_S)
 
     def give(self, connection: Connection) -> None:
         """Take back a connection whose exchange ended cleanly. One that still owes the server bytes of a request that

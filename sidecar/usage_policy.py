@@ -157,23 +157,24 @@ class Asking:
         """Whether a usage chunk was taken out of the answer."""
         return self._filter is not None and self._filter.hidden > 0
 
-    def edit(self, ask: Ask, body: bytes, texts: list[bytes]) -> None:
-        """Adds to `texts` the body to send instead of `body`, if it is to be asked."""
+    def edit(self, ask: Ask, body: bytes) -> bytes | None:
+        """The body to send instead of `body`, if it is to be asked."""
         text = edited(body) if ask.stream and not ask.wants_usage else None
         self.could = text is not None
-        if text is not None and self._policy.asks(self, ask):
-            texts.append(text)
-            self.asked = True
+        if text is None or not self._policy.asks(self, ask):
+            return None
+        self.asked = True
+        return text
 
-    def answered(self, head: ResponseHead, filters: list[UsageFilter]) -> None:
-        """The answer's final head; adds to `filters` what its body has to pass through, if anything."""
+    def answered(self, head: ResponseHead) -> UsageFilter | None:
+        """What the body behind the answer's final head has to pass through, if anything."""
         coding = (head.find(b"content-encoding") or b"").strip().lower()
         self.packed = coding not in (b"", b"identity")
         streams = (head.find(b"content-type") or b"").strip().lower().startswith(b"text/event-stream")
         chunk = self._policy.chunk
         if self.asked and streams and chunk is not None and head.status == 200 and not self.packed:
             self._filter = UsageFilter(chunk)
-            filters.append(self._filter)
+        return self._filter
 
 
 def _result(asking: Asking, record: Record, *, counted: bool) -> Result:

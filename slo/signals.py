@@ -293,9 +293,12 @@ USAGE_ASKED = Metric(
 )
 GPU_COLLECTOR_UP = Metric("firsttoken.gpu.collector.up", "{bool}", "gauge", "1 while GPUs are read, else 0.")
 
+WORKERS = Metric("firsttoken.workers", "{worker}", "gauge", "Worker processes at work, of `--workers`.")
+WORKER_DEATHS = Metric("firsttoken.worker.deaths", "{worker}", "counter", "Worker processes that ended unasked.")
+
 SIDECAR_METRICS = (
     CONFIG_RELOAD_OK, SPEC_INFO, TELEMETRY_FAULTS, UNPARSED, EXPORT_DROPPED, SCRAPES_FAILED, USAGE_ASKED,
-    GPU_COLLECTOR_UP,
+    GPU_COLLECTOR_UP, WORKERS, WORKER_DEATHS,
 )  # fmt: skip
 
 # What the collector computes and shows on its `/metrics`.

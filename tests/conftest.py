@@ -1,4 +1,5 @@
-"""What every test run keeps to: nothing skips in CI, and tests for an accelerator run only where one is."""
+"""What every test run keeps to: nothing skips in CI, and tests for an accelerator run only where one is; those with a
+whole vLLM run only when named."""
 
 import os
 import shutil
@@ -15,10 +16,11 @@ IN_CI = os.environ.get("CI") == "true"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect (not skip) what needs an accelerator where there is none."""
-    if shutil.which("nvidia-smi"):
-        return
-    without = [item for item in items if item.get_closest_marker("gpu") is not None]
+    """Deselect (not skip) what needs an accelerator where there is none, and a whole vLLM where it was not named."""
+    unwanted = set() if shutil.which("nvidia-smi") else {"gpu"}
+    if "vllm" not in config.getoption("markexpr"):
+        unwanted.add("vllm")
+    without = [item for item in items if any(item.get_closest_marker(name) is not None for name in unwanted)]
     if without:
         config.hook.pytest_deselected(items=without)
         items[:] = [item for item in items if item not in without]

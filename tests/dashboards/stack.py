@@ -122,8 +122,8 @@ def rules(slo: Path, folder: Path) -> None:
 
 
 @contextmanager
-def prometheus(program: str, folder: Path, target: str) -> Iterator[str]:
-    """A Prometheus over the target and the rules in `folder`; gives its URL."""
+def prometheus(program: str, folder: Path, target: str, *features: str) -> Iterator[str]:
+    """A Prometheus over the target and the rules in `folder`, with features that are switched on; gives its URL."""
     config = {
         "global": {"scrape_interval": SCRAPE, "scrape_timeout": SCRAPE, "evaluation_interval": "1s"},
         "rule_files": [f"{folder}/*.rules.yaml"],
@@ -134,6 +134,7 @@ def prometheus(program: str, folder: Path, target: str) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     flags = ["--config.file=prometheus.yml", "--storage.tsdb.path=data", f"--web.listen-address=127.0.0.1:{port}"]
+    flags += [f"--enable-feature={feature}" for feature in features]
     with (folder / "log").open("wb") as log:
         child = subprocess.Popen(
             [program, *flags], cwd=folder, stdout=log, stderr=log, env={**os.environ, "GOMAXPROCS": "1"}

@@ -56,10 +56,11 @@ RUNNING = 'vllm:num_requests_running{engine="0",model_name="m"} 1'
 
 @dataclass
 class Written:
-    """A page and where it is served."""
+    """A page, where it is served, and how often it was asked for."""
 
     text: str
     url: str = ""
+    asked: int = 0
 
 
 @contextmanager
@@ -70,6 +71,7 @@ def metrics_page(text: str) -> Iterator[Written]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = written.text.encode() if self.path == "/metrics" else b""
+            written.asked += bool(body)
             self.send_response(200 if body else 404)
             self.send_header("content-length", str(len(body)))
             self.end_headers()

@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
 from sidecar.asgi import App, Message, Receive, Scope, Send
+from sidecar.eye import Eye
 from sidecar.histogram import LogBuckets
 from sidecar.middleware import FirstTokenMiddleware
 from sidecar.telemetry import Telemetry
@@ -119,7 +120,7 @@ class Hosted:
     middleware: FirstTokenMiddleware
 
     @property
-    def telemetry(self) -> Telemetry:
+    def telemetry(self) -> Telemetry[Eye]:
         assert self.middleware._attachment is not None
         return self.middleware._attachment.telemetry
 

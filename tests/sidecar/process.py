@@ -25,12 +25,13 @@ START_S = 60.0
 
 @dataclass
 class Process:
-    """A running sidecar."""
+    """A running sidecar; `places` are its addresses as it told them, and a port is 0 where it has none."""
 
     popen: subprocess.Popen[str]
     proxy: int
     admin: int
     errors: list[str] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
 
     def get(self, path: str, *, port: int | None = None) -> tuple[int, str]:
         connection = http.client.HTTPConnection("127.0.0.1", port or self.admin, timeout=START_S)
@@ -78,23 +79,23 @@ def sidecar(upstream: str, *arguments: str, cwd: Path, module: str = "sidecar", 
     """A sidecar before `upstream`; gone afterwards, whatever happened."""
     places = ["--upstream", upstream, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
     command = [sys.executable, "-m", module, *places, *arguments]
-    with _running(command, 2, cwd=cwd, **environ) as (popen, (proxy, admin), errors):
-        yield Process(popen, proxy, admin, errors)
+    with _running(command, 2, cwd=cwd, **environ) as (popen, places, errors):
+        yield Process(popen, *map(_port, places), errors, places)
 
 
 @contextlib.contextmanager
 def scraping(page: str, *arguments: str, cwd: Path, **environ: str) -> Iterator[Process]:
     """A sidecar that stands before nothing and reads `page`; it has no proxy."""
     command = [sys.executable, "-m", "sidecar", "--scrape", page, "--admin", "127.0.0.1:0", *arguments]
-    with _running(command, 1, cwd=cwd, **environ) as (popen, (admin,), errors):
-        yield Process(popen, 0, admin, errors)
+    with _running(command, 1, cwd=cwd, **environ) as (popen, places, errors):
+        yield Process(popen, 0, _port(places[0]), errors, places)
 
 
 @contextlib.contextmanager
 def _running(
     command: list[str], listeners: int, *, cwd: Path, **environ: str
-) -> Iterator[tuple[subprocess.Popen[str], list[int], list[str]]]:
-    """A process that announces so many listeners: itself, their ports, and its growing stderr."""
+) -> Iterator[tuple[subprocess.Popen[str], list[str], list[str]]]:
+    """A process that announces so many listeners: itself, their addresses, and its growing stderr."""
     with subprocess.Popen(
         command,
         cwd=cwd,
@@ -114,7 +115,7 @@ def _running(
         for reader in readers:
             reader.start()
         try:
-            yield popen, [_port(lines, popen, errors) for _ in range(listeners)], errors
+            yield popen, [_place(lines, popen, errors) for _ in range(listeners)], errors
         finally:
             if popen.poll() is None:
                 popen.kill()
@@ -128,13 +129,18 @@ def _follow(stream: IO[str], take: Callable[[str], None]) -> None:
         take(line.rstrip("\n"))
 
 
-def _port(lines: "queue.Queue[str]", popen: subprocess.Popen[str], errors: list[str]) -> int:
+def _port(place: str) -> int:
+    match = re.fullmatch(r"https?://[^/]+:(\d+)", place)
+    return 0 if match is None else int(match[1])
+
+
+def _place(lines: "queue.Queue[str]", popen: subprocess.Popen[str], errors: list[str]) -> str:
     end_s = time.monotonic() + START_S
     while time.monotonic() < end_s:
         with contextlib.suppress(queue.Empty):
-            match = re.fullmatch(r"(?:proxy|admin): http://127\.0\.0\.1:(\d+)", lines.get(timeout=0.1))
+            match = re.fullmatch(r"(?:proxy|admin): ((?:https?://|unix:/)\S+)", lines.get(timeout=0.1))
             assert match is not None
-            return int(match[1])
+            return match[1]
         assert popen.poll() is None, errors
     raise AssertionError(f"not ready in time: {errors}")
 

@@ -11,6 +11,7 @@ from typing import Any
 import uvloop
 
 from sidecar.alarm import Alarm
+from sidecar.exemplar import Trace, own_trace
 from sidecar.eye import Eye
 from sidecar.histogram import LogBuckets
 from sidecar.labels import ModelLabels
@@ -260,17 +261,24 @@ async def proxied(
     port: int = 1,
     connect_s: float = 5.0,
     max_models: int = 100,
+    traced: bool = False,
 ) -> AsyncIterator[Rig]:
-    """A proxy before a server that answers with `handler`; None: before whatever listens on `port`, by itself none."""
+    """A proxy before a server that answers with `handler`; None: before whatever listens on `port`, by itself none.
+    `traced`: the span of each request is exported, as far as the eye is told."""
     async with contextlib.AsyncExitStack() as stack:
         behind = Behind(port=port) if handler is None else await stack.enter_async_context(serving(handler))
         loop, ended = asyncio.get_running_loop(), list[EndedRequest]()
         tally = Tally(lambda _: LATENCY_BUCKETS_S)
+
+        def note(request: EndedRequest) -> Trace | None:
+            ended.append(request)
+            return own_trace(request.context, request.start_unix_ns) if traced else None
+
         eye = Eye(
             Alarm(loop),
             tally=tally,
             labels=ModelLabels(max_models),
-            ended=ended.append,
+            ended=note,
             class_header=b"x-firsttoken-class",
         )
         eye.load(objectives)

@@ -49,12 +49,11 @@ class Stream:
     def end_ns(self) -> int:
         return max((at_ns for at_ns, _ in self.reads), default=0)
 
-    def started(self) -> Exchange:
-        """An exchange whose head has come."""
+    def started(self, content_encoding: str | None = None) -> Exchange:
+        """An exchange whose head has come; the body may be packed otherwise than the stream's own."""
+        encoding = self.content_encoding if content_encoding is None else content_encoding
         exchange = Exchange(self.ask, 0)
-        exchange.response_started(
-            self.status, self.content_type, content_encoding=self.content_encoding, at_ns=self.end_ns and 1
-        )
+        exchange.response_started(self.status, self.content_type, content_encoding=encoding, at_ns=self.end_ns and 1)
         return exchange
 
 

@@ -14,6 +14,7 @@ from tests.sidecar.rig import Received, on_a_loop, read_message, until
 async def admin(token: str | None = None) -> AsyncIterator[tuple[AdminDoor, int]]:
     pages: dict[bytes, Callable[[], Answer | Later]] = {
         b"/metrics": lambda: Later(lambda: Answer(200, b"up 1\n")),
+        b"/both": lambda: Later(lambda: Answer(200, b"up 1\n"), lambda: Answer(200, b"up 1\n# EOF\n", "openmetrics")),
         b"/healthz": lambda: Answer(200, b"ok\n"),
         b"/broken": broken,
         b"/faulty": faulty,
@@ -67,6 +68,34 @@ async def test_pages(line: str) -> None:
         assert answer.line.startswith(f"HTTP/1.1 {status} ")
         assert body is None or answer.body == body
         assert answer.field("content-type") == "text/plain; charset=utf-8"
+
+
+FORMS = {
+    "/both, which asks": (
+        "/both",
+        "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n",
+        "openmetrics",
+    ),
+    "/both, which takes anything": ("/both", "Accept: */*\r\n", "text/plain; charset=utf-8"),
+    "/both, which says nothing": ("/both", "", "text/plain; charset=utf-8"),
+    "a page of one form": ("/metrics", "Accept: application/openmetrics-text\r\n", "text/plain; charset=utf-8"),
+    "a page that is there at once": (
+        "/healthz",
+        "Accept: application/openmetrics-text\r\n",
+        "text/plain; charset=utf-8",
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", FORMS)
+@on_a_loop
+async def test_a_page_of_two_forms_comes_in_the_one_that_is_asked_for(sentence: str) -> None:
+    path, fields, kind = FORMS[sentence]
+    async with admin() as (_, port):
+        answer = await ask(port, f"GET {path}", fields)
+        assert answer.line.startswith("HTTP/1.1 200 ")
+        assert answer.field("content-type") == kind
+        assert answer.body.endswith(b"# EOF\n") is (kind == "openmetrics")
 
 
 @on_a_loop

@@ -14,6 +14,7 @@ from sidecar.exchange import Exchange
 from sidecar.facts import ANSWER
 from sidecar.form import Form
 from sidecar.http_head import RequestHead
+from sidecar.http_read import ResponseReader
 from sidecar.relay import Relay
 from sidecar.upstream import Pool, Target
 from tests.sidecar.rig import STOP, chunk, delta, proxied
@@ -133,6 +134,7 @@ class Behind:
     """The connection to the server."""
 
     reused: bool = True
+    reader: ResponseReader = field(default_factory=lambda: ResponseReader(method=b"GET"))
 
     def use(self, user: object) -> None: ...
     def write(self, data: bytes) -> None: ...

@@ -1,14 +1,19 @@
 """What the environment decides for the middleware, and that a bad word never stops a server."""
 
+import asyncio
 import logging
+import socket
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from sidecar.address import HostPort
 from sidecar.attachment import Attachment, Setup, read
-from sidecar.settings import Address
-from slo.signals import ENGINE_RUNNING, KV_OCCUPANCY
+from slo.signals import ENGINE_RUNNING, GPU_POWER, KV_OCCUPANCY
 from tests.sidecar.hosting import alone, on_asyncio, plain
+from tests.sidecar.nvml import Driver, Gpu, installed
 from tests.sidecar.rig import until
 
 SPEC = "service: {}\nobjectives:\n  - {{name: a, signal: ttft, percentile: 95, threshold: 1s}}\n"
@@ -23,11 +28,12 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_nothing_said() -> None:
     made = read({})
-    assert (made.admin, made.admin_token) == (Address("127.0.0.1", 9464), None)
+    assert (made.admin, made.admin_token) == (HostPort("127.0.0.1", 9464), None)
     assert (made.engine, made.scrape_interval_s) == ("auto", 1.0)
     plan = made.plan
     assert (plan.service, plan.spec, plan.source, plan.config_ok) == ("unknown_service", None, "middleware", True)
     assert (plan.scrape, plan.sample_ratio, plan.max_models, plan.class_header) == (True, 1, 100, "x-firsttoken-class")
+    assert (plan.gpu, plan.visible_gpus) == (True, None)
     assert plan.export.traces is None
     assert plan.export.metrics is None
 
@@ -43,6 +49,8 @@ def test_everything_said(elsewhere: Path) -> None:
             "FIRSTTOKEN_ADMIN": "0.0.0.0:1",
             "FIRSTTOKEN_TOKEN_FILE": "token",
             "FIRSTTOKEN_SCRAPE": "off",
+            "FIRSTTOKEN_GPU": "off",
+            "CUDA_VISIBLE_DEVICES": "1,2",
             "FIRSTTOKEN_ENGINE": "vllm",
             "FIRSTTOKEN_SCRAPE_INTERVAL": "5",
             "FIRSTTOKEN_OTLP_ENDPOINT": "http://c:4318",
@@ -53,12 +61,13 @@ def test_everything_said(elsewhere: Path) -> None:
             "OTEL_METRIC_EXPORT_INTERVAL": "2000",
         }
     )
-    assert (made.admin, made.admin_token) == (Address("0.0.0.0", 1), "s3cret")
+    assert (made.admin, made.admin_token) == (HostPort("0.0.0.0", 1), "s3cret")
     assert (made.engine, made.scrape_interval_s) == ("vllm", 5)
     plan = made.plan
     assert plan.spec is not None
     assert (plan.service, plan.spec.service, plan.config_ok) == ("two", "two", True)
     assert (plan.scrape, plan.sample_ratio, plan.max_models, plan.class_header) == (False, 0.5, 3, "X-Class")
+    assert (plan.models, plan.gpu, plan.visible_gpus) == (False, False, "1,2")
     assert plan.export.metrics is not None
     assert (plan.export.metrics.url, plan.export.metric_interval_s) == ("http://c:4318/v1/metrics", 2)
 
@@ -77,6 +86,7 @@ BAD = {
     "FIRSTTOKEN_ADMIN=0.0.0.0:1": "FIRSTTOKEN_TOKEN_FILE",
     "FIRSTTOKEN_TOKEN_FILE=nowhere": "nowhere cannot be read",
     "FIRSTTOKEN_SCRAPE=http://e:1": "FIRSTTOKEN_SCRAPE=http://e:1 is unknown: use auto, off",
+    "FIRSTTOKEN_GPU=on": "FIRSTTOKEN_GPU=on is unknown: use auto, off",
     "FIRSTTOKEN_ENGINE=gpt": "vllm",
     "FIRSTTOKEN_SCRAPE_INTERVAL=0": "FIRSTTOKEN_SCRAPE_INTERVAL 0: write a number of at least 0.1",
     "FIRSTTOKEN_SAMPLE=2": "FIRSTTOKEN_SAMPLE 2: write a number from 0 to 1",
@@ -109,12 +119,12 @@ async def test_beginning_and_ending_again_does_nothing(monkeypatch: pytest.Monke
     for _ in range(2):
         attachment.begin()
         await until(lambda: attachment.shown_at is not None)
-        assert len(attachment._chores) == 4
+        assert len(attachment.telemetry._chores) == 5
     for _ in range(2):
         await attachment.end()
-        assert all(chore.done() for chore in attachment._chores)
+        assert all(chore.done() for chore in attachment.telemetry._chores)
     attachment.begin()
-    assert all(chore.done() for chore in attachment._chores)
+    assert all(chore.done() for chore in attachment.telemetry._chores)
 
 
 async def nothing(*_: object) -> None:
@@ -162,3 +172,50 @@ async def test_the_apps_own_page_is_read_from_within() -> None:
     assert off.telemetry.poller.fresh(0) is None
     for one in (on, off):
         await one.end()
+
+
+@on_asyncio
+async def test_gpus_are_read_in_the_apps_process_too() -> None:
+    driver = Driver(Gpu())
+    with installed(driver):
+        on = Attachment(plain(nothing), {}, read({"FIRSTTOKEN_ADMIN": "off", "FIRSTTOKEN_SCRAPE": "off"}))
+        off = Attachment(
+            plain(nothing), {}, read({"FIRSTTOKEN_ADMIN": "off", "FIRSTTOKEN_SCRAPE": "off", "FIRSTTOKEN_GPU": "off"})
+        )
+        on.begin()
+        off.begin()
+        gpu = on.telemetry.sources().gpu
+        assert gpu is not None
+        assert off.telemetry.sources().gpu is None
+        await until(lambda: GPU_POWER in {point.metric for point in gpu.gauges(time.monotonic())})
+        for one in (on, off):
+            await one.end()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("gpu")]
+
+
+def test_the_pages_can_stand_at_a_unix_socket(elsewhere: Path) -> None:
+    """On the standard library's loop, which cares for such files less than ours does."""
+    path = elsewhere / "admin.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+
+    @on_asyncio
+    async def run() -> None:
+        attachment = Attachment(plain(nothing), {}, read({"FIRSTTOKEN_ADMIN": f"unix:{path}"}))
+        attachment.begin()
+        await until(lambda: attachment.shown_at is not None)
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert (await reader.read()).endswith(b"ok\n")
+        writer.close()
+        await attachment.end()
+
+    run()
+    assert not path.exists()
+
+
+def test_a_token_is_read_though_there_are_no_pages(elsewhere: Path) -> None:
+    """It also lets requests from elsewhere name their class."""
+    (elsewhere / "token").write_text("s3cret\n")
+    made = read({"FIRSTTOKEN_ADMIN": "off", "FIRSTTOKEN_TOKEN_FILE": "token"})
+    assert (made.admin, made.admin_token) == (None, "s3cret")

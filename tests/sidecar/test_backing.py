@@ -167,3 +167,12 @@ def test_without_objectives_each_signal_that_cannot_be_backed_has_a_line() -> No
         "availability cannot be backed: scraping sees no request that the engine never got, or never answers",
         "KV-cache occupancy cannot be backed: tgi's page does not tell its KV-cache occupancy",
     ]
+
+
+def test_a_state_backs_only_objectives_of_the_models_that_are_served() -> None:
+    """Where those are not known it may be anyone's."""
+    (kv,) = spec("{name: kv, signal: kv_occupancy, threshold: 90%, target: 99%, match: {model: 'big*'}}").objectives
+    wanted = {(): "counts", ("m",): "none", ("m", "big-7b"): "counts"}
+    found = {models: backing(kv, Sight("vllm", occupancy=True, models=models)) for models in wanted}
+    assert {models: one.basis for models, one in found.items()} == wanted
+    assert found["m",].why == "vllm serves no model that it matches"

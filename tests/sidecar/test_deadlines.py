@@ -461,13 +461,17 @@ def test_the_interval_of_observation_changes_nothing(times: list[float]) -> None
 
 
 def test_an_objective_of_another_model_is_left_out() -> None:
-    text = SPEC.replace("threshold: 90%, target: 99%}", "threshold: 90%, target: 99%, match: {model: big}}")
+    text = SPEC.replace("threshold: 90%, target: 99%}", "threshold: 90%, target: 99%, match: {model: big*}}")
     seconds = StateSeconds(rules(parse(text)[0].objectives))
-    seconds.observe(0, kv_occupancy=0.5, waiting=None, in_flight=1, model="small")
-    assert seconds.observe(1, kv_occupancy=0.5, waiting=None, in_flight=1, model="small") == []
-    found = seconds.observe(2, kv_occupancy=0.5, waiting=None, in_flight=1, model="big")
-    assert [(one.objective.name, one.good, one.bad) for one in found] == [("kv", 1, 0)]
-    assert isinstance(found[0], Seconds)
+
+    def second(at_s: int, *models: str) -> list[Seconds]:
+        seconds.serve(models)
+        return seconds.observe(at_s, kv_occupancy=0.5, waiting=None, in_flight=1)
+
+    second(0, "small")
+    assert second(1, "small") == second(2, "small", "tiny") == []
+    of_big = Seconds(parse(text)[0].objectives[-2], 1, 0)
+    assert second(3, "big-7b") == second(4, "small", "big-7b") == second(5) == [of_big]
 
 
 def test_time_that_stands_still_or_goes_back_counts_for_nothing() -> None:
@@ -476,4 +480,24 @@ def test_time_that_stands_still_or_goes_back_counts_for_nothing() -> None:
 
 def test_rules_are_frozen() -> None:
     rule = rules([OBJECTIVES["ttft"]])[0]
-    assert rule == Rule(OBJECTIVES["ttft"], "ttft", limit_ns=500 * MS, stall_ns=10_000 * MS, min_tokens=2)
+    assert rule == Rule(
+        OBJECTIVES["ttft"], "ttft", limit_ns=500 * MS, waits_ns=(None, 500 * MS), takes_all=True, min_tokens=2
+    )
+
+
+@pytest.mark.parametrize(
+    ("stream", "steps"),
+    [(True, []), (True, [head(1)]), (True, [head(1), sent(2, TOKEN)]), (False, []), (False, [head(1)])],
+)
+def test_what_is_at_stake_is_what_breaking_off_is_bad_for(stream: bool, steps: list[Step]) -> None:
+    exchange = exchange_of(stream=stream)
+    of_requests = [one for one in OBJECTIVES.values() if one.signal not in ("kv_occupancy", "queue")]
+    judge = Judge(rules(of_requests), exchange)
+    for step in steps:
+        apply(exchange, step)
+        judge.first_token()
+    at_stake = {objective.name for objective in judge.at_stake()}
+    assert at_stake
+    apply(exchange, lost(3))
+    assert at_stake == {verdict.objective.name for verdict in judge.ended(exchange.record()) if not verdict.good}
+    assert judge.at_stake() == []

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.dialects import LOOK_BYTES, TAIL_BYTES, Ask, Dialect, read_ask, recognise
+from sidecar.dialects import LOOK_BYTES, TAIL_BYTES, Ask, Dialect, asked_at, read_ask, recognise
 
 PATHS: dict[str, str | None] = {
     "/v1/chat/completions": "openai.chat",
@@ -54,6 +54,12 @@ def test_paths(path: str) -> None:
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "post"])
 def test_only_a_post_asks(method: str) -> None:
     assert recognise(method, "/v1/chat/completions") is None
+
+
+@pytest.mark.parametrize("query", ["", "?api-version=2024-10-21", "?a=/v1/models"])
+@pytest.mark.parametrize("path", PATHS)
+def test_a_raw_target_is_its_path(path: str, query: str) -> None:
+    assert asked_at(f"{path}{query}".encode()) == recognise("POST", path)
 
 
 @given(path=st.text(max_size=60))

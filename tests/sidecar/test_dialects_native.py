@@ -166,7 +166,21 @@ SGLANG: Table = {
         {"text": "abc", "meta_info": {}},
         Event(answer=True, usage=Usage(), progress=3),
     ),
-    "a batch": (sglang_event, [frame("a", 1), frame("b", 1)], Event(answer=True, choice=1)),
+    "one of several samples": (
+        sglang_event,
+        frame("ab", 2, {"type": "stop"}, index=1),
+        Event(answer=True, choice=1, finish=((1, "stop"),), usage=Usage(5, 2), progress=2),
+    ),
+    "a batch": (
+        sglang_event,
+        [frame("a", 1, {"type": "stop"}), frame("b", 3, {"type": "length"})],
+        Event(answer=True, choice=1, finish=((0, "stop"), (1, "length")), usage=Usage(None, 4)),
+    ),
+    "a batch of which one is nothing known": (
+        sglang_event,
+        [frame("a", 1), {"hello": 1}],
+        Event(answer=True, choice=1, usage=Usage(None, 1), known=False),
+    ),
     "an empty batch": (sglang_event, [], NOTHING),
     "an error": (sglang_event, {"error": {"message": "x"}}, Event(error="error")),
     "a foreign object": (sglang_event, {"hello": 1}, UNKNOWN),

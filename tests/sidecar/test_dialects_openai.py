@@ -111,6 +111,43 @@ CHAT_ANSWERS: dict[str, tuple[Any, Event]] = {
         whole({"content": "x"}, usage={"prompt_tokens": 1, "completion_tokens": 2}),
         Event(answer=True, finish=((0, "stop"),), usage=Usage(1, 2)),
     ),
+    "an answer with usage in full": (
+        whole(
+            {"role": "assistant", "content": "x", "refusal": None},
+            usage={
+                "prompt_tokens": 1,
+                "completion_tokens": 2,
+                "prompt_tokens_details": None,
+                "completion_tokens_details": {"reasoning_tokens": 1},
+            },
+        ),
+        Event(answer=True, finish=((0, "stop"),), usage=Usage(1, 2, 1)),
+    ),
+    "an answer without usage": (whole({"content": "x"}), Event(answer=True, finish=((0, "stop"),))),
+    "an answer with reasoning": (
+        whole({"content": "x", "reasoning_content": "y"}),
+        Event(reasoning=True, answer=True, finish=((0, "stop"),)),
+    ),
+    "an answer without a reason to end": (
+        {"choices": [{"message": {"content": "x"}, "finish_reason": None}]},
+        Event(answer=True),
+    ),
+    "an answer broken off by an error": (
+        {"choices": [{"message": {"content": "x"}, "finish_reason": "error"}]},
+        Event(answer=True, finish=((0, "error"),), error="error"),
+    ),
+    "an answer beside an error": (
+        whole({"content": "x"}, error={"type": "overloaded"}),
+        Event(answer=True, finish=((0, "stop"),), error="overloaded"),
+    ),
+    "an answer with an index of its own": (
+        {"choices": [{"index": 1, "message": {"content": "x"}, "finish_reason": "stop"}]},
+        Event(answer=True, choice=1, finish=((1, "stop"),)),
+    ),
+    "two answers": (
+        {"choices": [{"index": n, "message": {"content": "x"}, "finish_reason": "stop"} for n in range(2)]},
+        Event(answer=True, choice=1, finish=((0, "stop"), (1, "stop"))),
+    ),
     "an answer of tool calls": (
         whole({"content": None, "tool_calls": [{"function": {"name": "f"}}]}),
         Event(answer=True, finish=((0, "stop"),)),

@@ -98,8 +98,7 @@ def test_a_full_queue_drops_what_comes_and_counts_it() -> None:
     with receiving() as receiver:
         settings = read({"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "OTEL_BSP_MAX_QUEUE_SIZE": "10"})
         emitter = Emitter(settings, resource=RESOURCE, version="1")
-        for _ in range(15):
-            emitter.offer_span(span("a"))
+        assert [emitter.offer_span(span("a")) for _ in range(15)] == [True] * 10 + [False] * 5
         assert emitter.drops() == {("traces", "queue_full"): 5}
         emitter.start()
         emitter.close(5)

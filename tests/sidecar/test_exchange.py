@@ -26,7 +26,7 @@ CAPTURED: dict[str, tuple[Stream, dict[str, Any]]] = {
         (captured("llamasrv_compl", COMPLETIONS), {"ttft_s": 0.0244, "tpot_s": 0.012796, "output_tokens": 24}),
         (
             captured("llamasrv_native", "/completion"),
-            {"output_tokens": 24, "input_tokens": 3, "response_model": "tiny"},
+            {"ttft_s": 0.0134, "tpot_s": 0.01235, "output_tokens": 24, "input_tokens": 3, "response_model": "tiny"},
         ),
         (
             captured("vllm_chat", CHAT),
@@ -64,8 +64,8 @@ def test_recorded_streams(name: str) -> None:
     check(record, {"outcome": "ok", "unparsed_events": 0, "streamed": True, "status": 200, **expect})
 
 
-def test_a_recorded_refusal() -> None:
-    stream = captured("vllm_err_len", CHAT)
+@pytest.mark.parametrize("stream", [captured("vllm_err_len", CHAT)], ids=["C-vllm_err_len"])
+def test_a_recorded_refusal(stream: Stream) -> None:
     check(
         play(stream),
         {"outcome": "client_error", "error_type": "BadRequestError", "status": 400, "ttft_s": None, "e2e_s": None},
@@ -352,6 +352,50 @@ def test_live_facts_follow_the_wire() -> None:
     assert exchange.record().longest_gap_s == pytest.approx(1e-7)
 
 
+def test_each_fact_has_its_own_place_in_the_record() -> None:
+    usage = b'data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":8,"completion_tokens_details":%b}}\n\n'
+    role = ROLE.replace(b'"model":"m"', b'"model":"m-1"')
+    exchange = Exchange(ask(), 50)
+    exchange.response_started(206, "text/event-stream", at_ns=60)
+    reads = (
+        (100, role),
+        (200, b'data: {"choices":[{"index":0,"delta":{"reasoning":"x"}}]}\n\n'),
+        (300, TOKEN),
+        (450, b"data: {\n\n"),
+        (500, TOKEN),
+        (600, FINISH + usage % b'{"reasoning_tokens":3}'),
+    )
+    for at_ns, data in reads:
+        exchange.feed(data, at_ns)
+    exchange.response_ended(700)
+    assert exchange.record()._asdict() == {
+        "t0_ns": 50,
+        "ended_at_ns": 700,
+        "dialect": "openai.chat",
+        "operation": "chat",
+        "request_model": "m",
+        "response_model": "m-1",
+        "stream": True,
+        "streamed": True,
+        "status": 206,
+        "outcome": "ok",
+        "error_type": None,
+        "duration_s": 650e-9,
+        "ttft_s": 150e-9,
+        "tpot_s": pytest.approx(300e-9 / 7),
+        "e2e_s": 650e-9,
+        "time_to_first_answer_s": 250e-9,
+        "longest_gap_s": 200e-9,
+        "input_tokens": 9,
+        "output_tokens": 8,
+        "streamed_tokens": 8,
+        "token_count_source": "usage",
+        "finish_reasons": ("stop",),
+        "token_events": 3,
+        "unparsed_events": 1,
+    }
+
+
 def test_an_event_that_only_the_end_completes_was_received_when_it_was_read() -> None:
     exchange = Exchange(ask(), 0)
     exchange.response_started(200, "text/event-stream", at_ns=1)
@@ -366,6 +410,16 @@ def test_a_byte_of_a_whole_body_is_something_received() -> None:
     assert not exchange.received_anything
     exchange.feed(b"{", 2)
     assert exchange.received_anything
+
+
+def test_a_stream_of_no_known_kind_is_timed_from_its_first_byte_to_its_end() -> None:
+    stream = STREAMS["V-unknown"]
+    exchange = stream.started()
+    for at_ns, data in stream.reads:
+        exchange.feed(data, at_ns)
+    exchange.response_ended(stream.end_ns)
+    assert exchange.received_at_ns == 40 * MS
+    assert exchange.record().e2e_s == 0.12
 
 
 WRONG: dict[str, Callable[[Exchange], object]] = {

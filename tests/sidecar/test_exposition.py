@@ -6,9 +6,13 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.openmetrics import parser as openmetrics
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Exemplar, Sample, Timestamp
 from prometheus_client.utils import floatToGoString
 
+from sidecar.exemplar import Trace
 from sidecar.exposition import Page
 from sidecar.histogram import ClassicHistogram, EdgeBuckets
 from sidecar.tally import Number
@@ -17,13 +21,19 @@ from slo.signals import HEARTBEAT, IN_FLIGHT, KV_OCCUPANCY, RANK, REQUEST_MODEL,
 M = (REQUEST_MODEL, "m")
 
 
+def line(sample: Sample) -> str:
+    return " ".join([sample.name, *(f"{name}={value}" for name, value in sorted(sample.labels.items()))])
+
+
 def samples(page: Page) -> dict[str, float]:
     """Every sample by its line, as a scraper would parse the page."""
-    return {
-        " ".join([sample.name, *(f"{name}={value}" for name, value in sorted(sample.labels.items()))]): sample.value
-        for family in text_string_to_metric_families(page.text().decode())
-        for sample in family.samples
-    }
+    families = text_string_to_metric_families(page.text().decode())
+    return {line(sample): sample.value for family in families for sample in family.samples}
+
+
+def openmetrics_families(page: Page) -> list[Family]:
+    text = page.text(openmetrics=True).decode()
+    return list(openmetrics.text_string_to_metric_families(text))  # type: ignore[no-untyped-call]
 
 
 def page(environment: str = "") -> Page:
@@ -107,6 +117,41 @@ def test_an_info_is_a_gauge_of_one() -> None:
     assert samples(made) == {"firsttoken_spec_info hash=abc service_name=chat": 1}
 
 
+TRACE = Trace(bytes(range(16)), b"\x00spanid\xff", 1_700_000_000_250_000_000)
+
+
+def test_openmetrics_is_read_by_its_parser_with_the_same_samples_and_what_a_bucket_points_at() -> None:
+    ours, theirs = ClassicHistogram([0.25, 1.0]), EdgeBuckets((0.5,), (2, 1), None)
+    for value, trace in ((0.1, TRACE), (0.2, None), (7.0, TRACE)):
+        ours.add(value, trace)
+    made = page("prod")
+    made.histograms([(TTFT, (M,), ours), (TTFT, (M, (SOURCE, "engine")), theirs)])
+    made.numbers([Number(REQUESTS, (M, ("firsttoken.outcome", "ok")), 3), Number(IN_FLIGHT, (M,), 2)])
+    made.info(SPEC_INFO, "hash", "abc")
+    families = openmetrics_families(made)
+    kinds = {family.name: family.type for family in families}
+    assert kinds["firsttoken_requests"] == "counter"
+    found = [sample for family in families for sample in family.samples]
+    assert {line(sample): sample.value for sample in found} == {
+        name: value for name, value in samples(made).items() if "_count" not in name or "engine" not in name
+    }  # a count without a sum is none of OpenMetrics
+    pointing = {sample.labels["le"]: sample.exemplar for sample in found if sample.exemplar is not None}
+    assert {edge: one.value for edge, one in pointing.items()} == {"0.25": 0.1, "+Inf": 7.0}
+    assert pointing["0.25"].labels == {"trace_id": "000102030405060708090a0b0c0d0e0f", "span_id": "007370616e6964ff"}
+    assert str(pointing["0.25"].timestamp) == "1700000000.250000000"
+
+
+def test_the_text_format_knows_no_exemplars() -> None:
+    histogram, made = ClassicHistogram([0.25]), page()
+    histogram.add(0.1, TRACE)
+    made.histograms([(TTFT, (M,), histogram)])
+    text = made.text()
+    assert b"trace_id" not in text
+    assert b"EOF" not in text
+    histogram.add(0.1, TRACE._replace(trace_id=bytes(16)))
+    assert b'trace_id="0001' in made.text(openmetrics=True)  # what was added is kept as it was
+
+
 class Reference:
     """The same page through prometheus_client, family by family."""
 
@@ -116,30 +161,60 @@ class Reference:
     def collect(self) -> Iterator[Family]:
         yield from self.families
 
-    def text(self) -> bytes:
+    def text(self, *, openmetrics: bool) -> bytes:
         registry = CollectorRegistry()
         registry.register(self)
-        return generate_latest(registry)
+        write = generate_openmetrics if openmetrics else generate_latest
+        return bytes(write(registry))
 
 
 names = st.text(max_size=8).filter(lambda text: text.isprintable() or "\n" in text)
 
 
-@given(names, names, names, st.lists(st.floats(0, 1e12), max_size=6), st.integers(0, 1 << 53), st.floats(-1e9, 1e9))
+traces = st.builds(
+    Trace, st.binary(min_size=16, max_size=16), st.binary(min_size=8, max_size=8), st.integers(0, (1 << 63) - 1)
+)
+
+
+Bucket = tuple[str, float] | tuple[str, float, Exemplar]
+
+
+def told(histogram: ClassicHistogram) -> list[Bucket]:
+    """Its buckets in prometheus_client's words, with what they point at."""
+    found: list[Bucket] = []
+    for place, (edge, total) in enumerate(histogram.cumulative()):
+        bucket = str(floatToGoString(edge)), float(total)  # type: ignore[no-untyped-call]
+        if place in histogram.exemplars:
+            value, trace = histogram.exemplars[place]
+            ids = {"trace_id": trace.trace_id.hex(), "span_id": trace.span_id.hex()}
+            at = Timestamp(*divmod(trace.at_unix_ns, 10**9))
+            found.append((*bucket, Exemplar(ids, value, at)))
+        else:
+            found.append(bucket)
+    return found
+
+
+@given(
+    names,
+    names,
+    names,
+    st.lists(st.tuples(st.floats(0, 1e12), st.none() | traces), max_size=6),
+    st.integers(0, 1 << 53),
+    st.floats(-1e9, 1e9),
+)
 def test_the_page_is_what_prometheus_client_would_write(
-    service: str, environment: str, model: str, values: list[float], count: int, level: float
+    service: str, environment: str, model: str, values: list[tuple[float, Trace | None]], count: int, level: float
 ) -> None:
     histogram = ClassicHistogram([0.25, 1.0, 5000000.0])
-    for value in values:
-        histogram.add(value)
+    for value, trace in values:
+        histogram.add(value, trace)
     made, reference = Page(service, environment), Reference()
     base = {"service_name": service} | ({"environment": environment} if environment else {})
     labels = [*base, "model_name"]
 
     made.histograms([(TTFT, ((REQUEST_MODEL, model),), histogram)])
     latency = HistogramMetricFamily(TTFT.prometheus, TTFT.description, labels=labels)
-    buckets = [(str(floatToGoString(edge)), float(total)) for edge, total in histogram.cumulative()]  # type: ignore[no-untyped-call]
-    latency.add_metric([*base.values(), model], buckets, histogram.sum)
+    latency.add_metric([*base.values(), model], told(histogram), histogram.sum)
 
     made.numbers([Number(HEARTBEAT, (), count), Number(KV_OCCUPANCY, ((REQUEST_MODEL, model),), level)])
     beats = CounterMetricFamily(HEARTBEAT.prometheus, HEARTBEAT.description, labels=labels)
@@ -152,4 +227,5 @@ def test_the_page_is_what_prometheus_client_would_write(
     info.add_metric([*base.values(), "abc"], 1)
 
     reference.families = [latency, beats, kv, info]
-    assert made.text() == reference.text()
+    assert made.text(openmetrics=True) == reference.text(openmetrics=True)
+    assert made.text() == reference.text(openmetrics=False)

@@ -9,6 +9,7 @@ import pytest
 
 from sidecar import dialects
 from sidecar.exchange import Exchange
+from sidecar.exemplar import Exemplar
 from slo.objective import Spec
 from slo.signals import (
     CENSORED,
@@ -17,6 +18,8 @@ from slo.signals import (
     HEARTBEAT,
     IN_FLIGHT,
     LAST_TOKEN_AGE,
+    OBJECTIVE,
+    OBJECTIVE_HASH,
     OVERDUE,
     REASON,
     REQUESTS,
@@ -289,12 +292,78 @@ async def test_each_second_lives_and_judges_the_engines_state() -> None:
     assert rig.ended[0].kv_max == 0.95
 
 
+@on_a_loop
+async def test_the_engines_state_is_judged_for_the_models_that_it_serves() -> None:
+    state = spec(
+        "{name: ours, signal: kv_occupancy, threshold: 90%, target: 99%, match: {model: 'm*'}}",
+        "{name: theirs, signal: kv_occupancy, threshold: 90%, target: 99%, match: {model: other}}",
+    )
+    async with proxied(hang, objectives=state) as rig, rig.client() as (_, writer):
+        rig.eye.introduce(rig.eye.labels.serve(["m"]))
+        writer.write(chat())
+        await until(lambda: len(rig.behind.requests) == 1)
+        now_ns = time.monotonic_ns()
+        for second in range(4):
+            rig.eye.second(now_ns + second * 1_000_000_000, kv_occupancy=0.5, waiting=3.0, heartbeats=1)
+        assert rig.events() == {("m", "ours", "good"): 3}
+
+
+def exemplars(rig: Rig) -> dict[str, list[Exemplar]]:
+    """What the buckets of each latency point at."""
+    found: dict[str, list[Exemplar]] = {}
+    for metric, _, classic in rig.tally.classics():
+        found.setdefault(metric.name, []).extend(classic.exemplars.values())
+    return {name: some for name, some in found.items() if some}
+
+
+@on_a_loop
+async def test_buckets_point_at_the_newest_request_that_left_a_trace() -> None:
+    async with proxied(raw(completion("a", "b")), objectives=SLOW, traced=True) as rig:
+        await rig.ask(chat())
+        (first,) = rig.ended
+        found = exemplars(rig)
+        record = first.record
+        wanted = {TTFT.name: record.ttft_s, TPOT.name: record.tpot_s, E2E.name: record.e2e_s}
+        assert {name: value for name, ((value, _),) in found.items()} == wanted
+        assert {trace.trace_id for some in found.values() for _, trace in some} == {first.context.trace_id}
+        for _ in range(20):
+            await rig.ask(chat())
+        newest = {trace.trace_id for some in exemplars(rig).values() for _, trace in some}
+        assert rig.ended[-1].context.trace_id in newest
+        assert len(newest) <= 21
+
+
+@on_a_loop
+async def test_a_request_without_a_trace_and_a_synthetic_one_leave_no_example() -> None:
+    async with proxied(raw(completion("a", "b"))) as rig:
+        await rig.ask(chat())
+        assert exemplars(rig) == {}
+    async with proxied(raw(completion("a", "b")), traced=True) as rig:
+        await rig.ask(chat(extra="X-Firsttoken-Class: synthetic\r\n"))
+        assert len(rig.ended) == 1
+        assert exemplars(rig) == {}
+
+
+@on_a_loop
+async def test_a_span_that_fails_takes_no_measurement_with_it() -> None:
+    async with proxied(raw(completion("a", "b")), objectives=SLOW) as rig:
+        rig.eye._ended = broken  # type: ignore[assignment]
+        await rig.ask(chat())
+        assert rig.tally.total(TELEMETRY_FAULTS, ((REASON, "KeyError"),)) == 1
+        assert {name: found.count for name, found in rig.latencies().items()} == {
+            TTFT.name: 1,
+            TPOT.name: 1,
+            E2E.name: 1,
+        }
+        assert rig.events()["m", "first", "good"] == 1
+
+
 def broken(*_: object, **__: object) -> object:
     raise KeyError("the prompt was: secret")
 
 
 FAULTS: dict[str, tuple[object, str, Callable[..., object]]] = {
-    "the dialects": (dialects, "recognise", broken),
+    "the dialects": (dialects, "asked_at", broken),
     "reading the request": (dialects, "read_ask", broken),
     "the head": (Exchange, "response_started", broken),
     "the bytes": (Exchange, "feed", broken),
@@ -343,3 +412,24 @@ async def test_age_counts_from_the_last_token_of_any_request() -> None:
             writing.write(chat())
             await other.readuntil(b'"content":"a"')
             assert gauges(rig)[LAST_TOKEN_AGE.name,] < first + 10
+
+
+@on_a_loop
+async def test_what_is_at_stake_is_what_requests_in_flight_come_to_should_they_break() -> None:
+    async def one_then_hang(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(SSE_HEAD + chunk(delta("a")))
+        await asyncio.sleep(1000)
+
+    async with proxied(one_then_hang, objectives=SLOW) as rig:
+        assert rig.eye.at_stake() == ()
+        async with rig.client() as (reader, writer), rig.client() as (other, writing):
+            for one, end in ((reader, writer), (other, writing)):
+                end.write(chat())
+                await one.readuntil(b'"content":"a"')
+            assert rig.eye.in_flight == 2
+            said = {tuple(v for k, v in n.attributes if k != OBJECTIVE_HASH): n.value for n in rig.eye.at_stake()}
+            assert said == {("m", "error"): 2, ("m", "whole", "bad"): 2, ("m", "answered", "bad"): 2}
+            events = [n for n in rig.eye.at_stake() if n.metric is SLO_EVENTS]
+            assert all(rig.eye.judges(n.attributes) for n in events)
+            rig.eye.load(FAST)
+            assert not any(rig.eye.judges(n.attributes) for n in events if dict(n.attributes)[OBJECTIVE] == "whole")

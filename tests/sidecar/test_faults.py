@@ -44,7 +44,11 @@ def test_places_told_have_a_limit(monkeypatch: pytest.MonkeyPatch, caplog: pytes
     assert caplog.records == []
 
 
-def test_what_goes_well_is_no_fault() -> None:
-    tally, seen = Tally(lambda _: ()), list[int]()
-    Faults(tally).look(seen.append, 1)
-    assert (seen, list(tally.totals())) == ([1], [])
+def test_what_goes_well_is_no_fault_and_gives_its_value() -> None:
+    tally = Tally(lambda _: ())
+    assert Faults(tally).look(divmod, 7, 3) == (2, 1)
+    assert list(tally.totals()) == []
+
+
+def test_a_fault_gives_nothing() -> None:
+    assert Faults(Tally(lambda _: ())).look(divmod, 7, 0) is None

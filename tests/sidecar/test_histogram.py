@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.metrics._internal.exponential_histogram.mapping.logarithm_mapping import LogarithmMapping
 
+from sidecar.exemplar import Trace
 from sidecar.histogram import SCALE, ClassicHistogram, EdgeBuckets, LogBuckets, LogHistogram
 
 latencies = st.floats(min_value=1e-6, max_value=1e5, allow_nan=False)
@@ -95,6 +96,15 @@ def test_a_classic_edge_counts_what_is_exactly_on_it() -> None:
     assert histogram.sum == pytest.approx(9.000001)
 
 
+def test_a_bucket_keeps_the_newest_request_that_has_a_trace() -> None:
+    histogram = ClassicHistogram([0.5, 1.0])
+    first, second, third = (Trace(bytes((n,)) * 16, bytes(8), n) for n in (1, 2, 3))
+    for value, trace in ((0.1, first), (0.5, second), (0.2, None), (7.0, third), (0.7, None)):
+        histogram.add(value, trace)
+    assert histogram.exemplars == {0: (0.5, second), 2: (7.0, third)}
+    assert histogram.moved_to([0.4]).exemplars == {}
+
+
 def test_other_edges_start_again_and_the_same_go_on() -> None:
     histogram = ClassicHistogram([1.0])
     histogram.add(0.1)
@@ -106,3 +116,23 @@ def test_anothers_buckets_count_at_their_edges() -> None:
     buckets = EdgeBuckets((0.5, 1.0), (2, 0, 3), None)
     assert buckets.count == 5
     assert buckets.cumulative() == [(0.5, 2), (1.0, 2), (math.inf, 5)]
+    assert buckets.exemplars == {}
+
+
+@given(st.lists(st.floats(0, 1e4), max_size=50), st.lists(st.floats(0, 1e4), max_size=50))
+def test_merged_histograms_are_those_of_the_union(one: list[float], other: list[float]) -> None:
+    logs, classics = [LogHistogram() for _ in range(3)], [ClassicHistogram((0.5, 10)) for _ in range(3)]
+    for place, values in enumerate((one, other, one + other)):
+        for value in values:
+            logs[place].add(value)
+            classics[place].add(value, Trace(bytes(16), bytes(8), place) if value > 1 else None)
+    logs[0].merge(logs[1])
+    classics[0].merge(classics[1])
+    merged, union = logs[0].buckets(), logs[2].buckets()
+    assert (merged.count, merged.min, merged.max) == (union.count, union.min, union.max)
+    assert (merged.scale, merged.offset, merged.counts) == (union.scale, union.offset, union.counts)
+    assert merged.sum == pytest.approx(union.sum)
+    assert classics[0].cumulative() == classics[2].cumulative()
+    assert set(classics[0].exemplars) == set(classics[2].exemplars)
+    newest = {place: exemplar for place, exemplar in classics[0].exemplars.items() if place in classics[1].exemplars}
+    assert newest == classics[1].exemplars

@@ -1,3 +1,4 @@
+import gc
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -347,3 +348,46 @@ def test_a_head_that_is_none_is_an_error(data: bytes) -> None:
 def test_chunks_that_are_none_are_an_error() -> None:
     with pytest.raises(BadAnswerError):
         length("Transfer-Encoding: chunked\r\n")(b"zz\r\n")
+
+
+HEADLESS = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("method", "first"),
+    [
+        (b"GET", HEADLESS + b"hello"),
+        (b"GET", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-T: 1\r\n\r\n"),
+        (b"GET", b"HTTP/1.1 204 No Content\r\n\r\n"),
+        (b"GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n"),
+        (b"HEAD", HEADLESS),
+        (b"HEAD", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    ],
+)
+def test_a_reader_reads_the_next_answer_of_its_connection(method: bytes, first: bytes) -> None:
+    """Whatever the parser makes of an answer whose body never comes."""
+    read = ResponseReader(method=method)
+    for _ in range(3):
+        read.restart(method=method)
+        size = first.index(b"\r\n\r\n") + 4
+        assert read.head(first[:size]).keep_alive
+        read.body(first[size:])
+        assert (read.complete, read.surplus) == (True, False)
+    read.restart(method=b"GET")
+    assert read.head(HEADLESS).framing == "length"
+    assert read.body(b"hello") == b"hello"
+    assert read.trailers == ()
+
+
+def test_a_reader_leaves_nothing_for_the_garbage_collector_at_each_answer() -> None:
+    read = ResponseReader(method=b"GET")
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            read.restart(method=b"GET")
+            read.head(HEADLESS)
+            read.body(b"hello")
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -41,3 +41,12 @@ def test_a_server_of_more_models_than_there_is_room_for_has_no_sole_one() -> Non
     labels.learn("x")
     labels.serve(["m"])
     assert labels.sole is None
+
+
+def test_what_another_set_let_in_is_let_in_here_beyond_its_own_bound() -> None:
+    labels = ModelLabels(1)
+    assert labels.learn("own")
+    labels.take_over(("own", "theirs"), served=("theirs",))
+    assert labels.known == ("own", "theirs")
+    assert labels.of("theirs") == labels.of(None) == "theirs"
+    assert not labels.learn("another")

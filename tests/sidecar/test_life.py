@@ -1,6 +1,7 @@
 import asyncio
 import logging
-import socket
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,44 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.admin import AdminDoor, Answer
-from sidecar.life import ListenError, OneAtATime, announce, chore, every, listen, read_again
-from sidecar.settings import Address
+from sidecar.life import Ending, OneAtATime, chore, every, on_hangup, read_again
 from slo import objective
 from tests.sidecar.rig import on_a_loop, until
 
 ROOT = Path(__file__).parents[2]
 SPEC = "service: chat\nobjectives: [{name: ttft, signal: ttft, percentile: 95, threshold: 500ms}]\n"
-
-
-def door() -> AdminDoor:
-    return AdminDoor({b"/": lambda: Answer(200, b"")})
-
-
-@on_a_loop
-async def test_a_listener_says_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    server = await listen(door(), Address("127.0.0.1", 0), flag="--admin")
-    announce("admin", server)
-    port = server.sockets[0].getsockname()[1]
-    assert capsys.readouterr().out == f"admin: http://127.0.0.1:{port}\n"
-    server.close()
-
-
-@on_a_loop
-async def test_an_address_that_is_taken_is_named_with_its_flag() -> None:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        held.listen()
-        address = Address("127.0.0.1", held.getsockname()[1])
-        with pytest.raises(ListenError, match=rf"cannot listen on {address} \(--admin\): address already in use"):
-            await listen(door(), address, flag="--admin")
-
-
-@pytest.mark.parametrize("host", ["a..b", "x" * 70, "nowhere.invalid"])
-@on_a_loop
-async def test_a_name_that_leads_nowhere_is_named_with_its_flag(host: str) -> None:
-    with pytest.raises(ListenError, match=rf"cannot listen on {host}:0 \(--listen\): .*: choose another address"):
-        await listen(door(), Address(host, 0), flag="--listen")
 
 
 LIMITED = """
@@ -169,3 +138,41 @@ def test_a_bad_spec_is_none_and_said(text: str, words: str, tmp_path: Path, capl
     with caplog.at_level(logging.ERROR):
         run()
     assert words in caplog.text
+
+
+@on_a_loop
+async def test_the_end_is_asked_for_once_and_hurried_after() -> None:
+    hurried = list[int]()
+    ending = Ending(hurry=lambda: hurried.append(1))
+    waiting = asyncio.create_task(ending.wait())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    os.kill(os.getpid(), signal.SIGTERM)
+    await waiting
+    assert not hurried
+    os.kill(os.getpid(), signal.SIGINT)
+    await until(lambda: hurried == [1])
+
+
+@on_a_loop
+async def test_only_the_signals_named_ask_for_the_end() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    ending = Ending(numbers=(signal.SIGTERM,))
+    assert signal.getsignal(signal.SIGINT) is before
+    ending.ask()
+    ending.ask()
+    await ending.wait()
+
+
+@on_a_loop
+async def test_a_hangup_is_a_wish_and_so_is_a_call() -> None:
+    done = list[int]()
+
+    async def act() -> None:
+        done.append(1)
+
+    again = on_hangup(act)
+    os.kill(os.getpid(), signal.SIGHUP)
+    await until(lambda: len(done) == 1)
+    again()
+    await until(lambda: len(done) == 2)

@@ -172,6 +172,21 @@ def test_state_objectives_begin_at_0_and_only_where_the_engine_tells_them() -> N
     assert events(seen) == {("m", "line"): (0, 0), ("m", "kv"): (0, 0)}
 
 
+def test_the_state_of_an_engine_says_nothing_of_models_that_it_does_not_serve(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen = onlooker(KV, KV.replace("name: kv", "name: theirs").replace("}", ", match: {model: big}}"))
+    with caplog.at_level(logging.WARNING):
+        for at_s in (1, 2, 3):
+            state(seen, at_s, running=1)
+    assert events(seen) == {("m", "kv"): (2, 0)}
+    assert [record.message for record in caplog.records] == [
+        "objective theirs cannot be backed: vllm serves no model that it matches"
+    ]
+    show(seen, *(f'vllm:kv_cache_usage_perc{{model_name="{model}"}} 0.5' for model in ("m", "big")))
+    assert events(seen)["unknown", "theirs"] == (0, 0)  # one cache for both models: whose, nobody can say
+
+
 def test_a_state_that_is_not_known_any_more_judges_nothing() -> None:
     seen = onlooker(KV)
     state(seen, 1, running=1)

@@ -1,3 +1,5 @@
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,12 +45,18 @@ def test_attributes_read_back(key: str, value: wire.Value) -> None:
     assert isinstance(found, KeyValue)
 
 
+@given(st.integers(0, 2**63 - 1), st.floats())
+def test_a_key_known_beforehand_is_written_the_same(count: int, seconds: float) -> None:
+    assert wire.integer_attribute(9, "key")(count) == wire.attribute(9, "key", count)
+    assert wire.before_double(9, "key") + struct.pack("<d", seconds) == wire.attribute(9, "key", seconds)
+
+
 def test_what_utf8_cannot_hold_is_replaced() -> None:
     scope = InstrumentationScope.FromString(wire.scope("a\ud800b", "1"))
     assert (scope.name, scope.version) == ("a?b", "1")
 
 
-@pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**32, 2**64 - 1])
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**14 - 1, 2**14, 2**32, 2**64 - 1])
 def test_a_varint_reads_back_at_each_length(value: int) -> None:
     assert list(ExponentialHistogramDataPoint.Buckets.FromString(wire.packed(2, [value])).bucket_counts) == [value]
 

@@ -1,6 +1,8 @@
 import asyncio
 from dataclasses import replace
 
+from prometheus_client.openmetrics import parser as openmetrics
+
 from sidecar import pages
 from sidecar.admin import Answer, Later
 from sidecar.emit import Emitter
@@ -11,7 +13,7 @@ from sidecar.otlp_settings import read
 from sidecar.poller import Poller
 from sidecar.upstream import Target
 from slo.objective import Spec
-from slo.signals import OUTCOME, REQUEST_MODEL, REQUESTS, TTFT
+from slo.signals import E2E, OUTCOME, REQUEST_MODEL, REQUESTS, TPOT, TTFT
 from tests.sidecar.rig import Rig, chat, completion, on_a_loop, proxied, raw, spec
 
 JUDGED = spec("{name: first, signal: ttft, percentile: 95, threshold: 20s}")
@@ -72,6 +74,27 @@ async def test_the_page_shows_all_there_is() -> None:
         assert f'hash="{JUDGED.hash}"' in text
         assert "firsttoken_gpu_collector_up" not in text
         assert "spec_info" not in pages.metrics(sources(rig, None)).body.decode()
+
+
+@on_a_loop
+async def test_the_page_can_be_had_in_openmetrics_which_points_at_the_requests() -> None:
+    async with proxied(raw(completion("a", "b")), objectives=JUDGED, traced=True) as rig:
+        await rig.ask(chat())
+        later = pages.pages(sources(rig))[b"/metrics"]()
+        assert isinstance(later, Later)
+        assert later.openmetrics is not None
+        answer = later.openmetrics()
+        assert answer.content_type == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+        read = openmetrics.text_string_to_metric_families(answer.body.decode())  # type: ignore[no-untyped-call]
+        pointing = {
+            (family.name, sample.exemplar.labels["trace_id"])
+            for family in read
+            for sample in family.samples
+            if sample.exemplar is not None
+        }
+        trace_id = rig.ended[0].context.trace_id.hex()
+        assert pointing == {(metric.prometheus, trace_id) for metric in (TTFT, TPOT, E2E)}
+        assert b"trace_id" not in later.make().body
 
 
 @on_a_loop

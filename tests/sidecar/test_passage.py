@@ -60,9 +60,9 @@ class Way:
 
 
 @contextlib.asynccontextmanager
-async def way(*messages: Message) -> AsyncIterator[Way]:
+async def way(*messages: Message, path: str = CHAT) -> AsyncIterator[Way]:
     async with proxied(None) as rig:
-        asked = RequestHead(b"POST", CHAT.encode(), 1, (), keep_alive=True)
+        asked = RequestHead(b"POST", path.encode(), 1, (), keep_alive=True)
         watch = rig.eye.admit(asked, trusted=False)
         assert watch is not None
         server = Server()

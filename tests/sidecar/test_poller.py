@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from sidecar import limits, scrape
+from sidecar.address import UnixPath
 from sidecar.dialects import CHAT
 from sidecar.engines import Engine as KnownEngine
 from sidecar.http_head import RequestHead
@@ -17,6 +18,7 @@ from sidecar.poller import Poller, PollError, get, page_of, split_url
 from sidecar.scrape import ServerSample
 from sidecar.upstream import Target
 from sidecar.usage_policy import UsagePolicy
+from slo.objective import Spec
 from slo.signals import (
     ENGINE_PREEMPTIONS,
     ENGINE_RUNNING,
@@ -27,7 +29,7 @@ from slo.signals import (
     SCRAPES_FAILED,
     TELEMETRY_FAULTS,
 )
-from tests.sidecar.rig import Received, Rig, on_a_loop, proxied, raw, serving, sized, until
+from tests.sidecar.rig import Received, Rig, on_a_loop, proxied, raw, serving, sized, spec, until
 
 VLLM = """# TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{{engine="0",model_name="{model}"}} {running}
@@ -58,8 +60,10 @@ class Engine:
 
 
 @contextlib.asynccontextmanager
-async def polling(engine_: Engine, /, **how: object) -> AsyncIterator[tuple[Poller, Rig]]:
-    async with serving(engine_) as behind, proxied(raw(b"")) as rig:
+async def polling(
+    engine_: Engine, /, *, objectives: Spec | None = None, **how: object
+) -> AsyncIterator[tuple[Poller, Rig]]:
+    async with serving(engine_) as behind, proxied(raw(b""), objectives=objectives) as rig:
         target = Target("http", "127.0.0.1", behind.port)
         yield Poller(target, rig.eye, **how), rig  # type: ignore[arg-type]
 
@@ -105,6 +109,23 @@ async def test_what_a_server_showed_is_forgotten_once_it_cannot_be_reached() -> 
 
 
 @on_a_loop
+async def test_the_engine_decides_what_its_429_means() -> None:
+    full = Engine(page="# TYPE tgi_queue_size gauge\ntgi_queue_size 7\n")
+    for engine, means_overload in ((full, True), (Engine(), False)):
+        async with polling(engine) as (poller, rig):
+            assert not rig.eye.overload_429
+            await poller.poll_once()
+            assert rig.eye.overload_429 is means_overload
+
+
+@on_a_loop
+async def test_an_engine_that_was_named_is_known_without_a_page() -> None:
+    for name in ("tgi", "vllm"):
+        async with polling(Engine(status="404 No"), engine=name) as (_, rig):
+            assert rig.eye.overload_429 is (name == "tgi")
+
+
+@on_a_loop
 async def test_a_sample_is_gone_after_three_intervals() -> None:
     async with polling(Engine(), interval_s=1.0) as (poller, _):
         await poller.poll_once()
@@ -136,6 +157,21 @@ async def test_a_page_that_fails_after_it_worked_is_counted_and_keeps_no_value_a
         engine.status, engine.page = "200 OK", "nothing here\n"
         assert not await poller.poll_once()
         assert failures(rig) == {"http_500": 1, "unknown_engine": 1}
+
+
+@on_a_loop
+async def test_case_c10_a_failed_poll_is_a_gap_and_no_outage() -> None:
+    objective = spec("{name: answered, signal: availability, target: 99.9%}")
+    engine, occupancies = Engine(), list[float | None]()
+    pages = (("200 OK", 0.7), ("500 Oh", 0.7), ("500 Oh", 0.7), ("200 OK", None), ("200 OK", 0.2))
+    async with polling(engine, objectives=objective) as (poller, rig):
+        for engine.status, occupancy in pages:
+            engine.page = "python_info 1\n" if occupancy is None else f"vllm:kv_cache_usage_perc {occupancy}\n"
+            await poller.poll_once()
+            occupancies.append(gauges(poller).get(KV_OCCUPANCY.name))
+        assert occupancies == [0.7, None, None, None, 0.2]
+        assert failures(rig) == {"http_500": 2, "unknown_engine": 1}
+        assert rig.events() == {}
 
 
 @on_a_loop
@@ -319,5 +355,8 @@ def test_a_page_without_a_path_is_the_engines_usual_one() -> None:
 def test_a_page_is_a_server_and_a_path() -> None:
     assert split_url("http://e:1/a?b=c") == (Target("http", "e", 1), "/a?b=c")
     assert split_url("https://e") == (Target("https", "e", 443), "/")
+    engine = Target("http", "localhost", 80, unix=UnixPath("/run/e"))
+    assert split_url("unix:/run/e:/a?b=c") == (engine, "/a?b=c")
+    assert page_of("unix:/run/e", "trtllm") == (engine, "/prometheus/metrics")
     with pytest.raises(ValueError, match="write"):
         split_url("e:1/metrics")

@@ -9,6 +9,7 @@ import struct
 import orjson
 import pytest
 
+from sidecar.proxy import Manners
 from sidecar.upstream import Target
 from tests.sidecar.rig import (
     CHAT,
@@ -439,7 +440,7 @@ async def test_an_early_answer_to_an_upload_is_read_before_the_connection_ends()
 
 
 @on_a_loop
-async def test_websocket_bytes_flow_both_ways() -> None:
+async def test_case_b19_websocket_bytes_flow_both_ways() -> None:
     async def handle(_: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n\x81\x02hi")
 
@@ -544,3 +545,69 @@ async def test_case_b08_a_connection_that_the_server_closed_is_not_used_again() 
             await reader.readuntil(b"0\r\n\r\n")
         assert rig.outcomes() == {"ok": 100}
         assert len(rig.behind.requests) == 100
+
+
+async def counting(_: Received, writer: asyncio.StreamWriter) -> None:
+    """A stream of some length, that takes its time."""
+    writer.write(SSE_HEAD)
+    for number in range(30):
+        writer.write(chunk(delta(str(number))))
+        await asyncio.sleep(0.005)
+    writer.write(chunk(STOP) + b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize("extra", ["", "Accept-Encoding: gzip\r\n"])
+@on_a_loop
+async def test_case_b03_a_server_whose_client_left_may_be_let_end_its_answer(extra: str) -> None:
+    async with proxied(counting, manners=Manners(drain_disconnected=True)) as rig:
+        async with rig.client() as (reader, writer):
+            writer.write(chat(extra=extra))
+            await reader.readuntil(b'"3"')
+        await until(lambda: rig.outcomes() == {"cancelled": 1})
+        assert rig.ended[0].record.token_events < 30
+        assert rig.door.pool.open_count == 1
+        await until(lambda: rig.door.pool.take() is not None)  # it ended cleanly, and may be used again
+        assert rig.behind.closed == 0
+        assert rig.outcomes() == {"cancelled": 1}
+
+
+@on_a_loop
+async def test_a_client_that_left_before_the_head_is_drained_too_and_nothing_is_sent_twice() -> None:
+    async def late(request: Received, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.1)
+        await counting(request, writer)
+
+    async with proxied(late, manners=Manners(drain_disconnected=True)) as rig:
+        async with rig.client() as (_, writer):
+            writer.write(chat())
+            await until(lambda: len(rig.behind.requests) == 1)
+        await until(lambda: rig.outcomes() == {"cancelled": 1})
+        await until(lambda: rig.door.pool.take() is not None)
+        assert len(rig.behind.requests) == 1
+
+
+@on_a_loop
+async def test_a_server_that_never_ends_its_drained_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sidecar.limits.LEFTOVER_S", 0.1)
+
+    async def endless(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(SSE_HEAD + chunk(delta("a")))
+        await asyncio.sleep(1000)
+
+    async with proxied(endless, manners=Manners(drain_disconnected=True)) as rig:
+        async with rig.client() as (reader, writer):
+            writer.write(chat(extra="X-Watch: 1\r\n"))
+            await reader.readuntil(b'"a"')
+        await until(lambda: rig.outcomes() == {"cancelled": 1})
+        assert rig.door.pool.open_count == 1
+        await until(lambda: rig.door.pool.open_count == 0)
+
+
+@on_a_loop
+async def test_half_a_request_is_not_drained() -> None:
+    async with proxied(counting, manners=Manners(drain_disconnected=True)) as rig:
+        async with rig.client() as (_, writer):
+            writer.write(chat(pad=100_000)[:90_000])
+            await until(lambda: rig.door.pool.open_count == 1)
+        await until(lambda: rig.door.pool.open_count == 0)
+        assert rig.outcomes() == {}

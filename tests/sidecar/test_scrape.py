@@ -264,7 +264,12 @@ def test_the_hit_ratio_of_an_interval() -> None:
 
 
 def test_llamacpps_slots_tell_its_occupancy() -> None:
-    assert read_slots((CAPTURES / "llamasrv_slots_busy.json").read_bytes()) == (39 + 21) / (4 * 2048)
+    assert read_slots((CAPTURES / "llamasrv_slots_busy.json").read_bytes()) == (17 + 1 + 21) / (4 * 2048)
+    reading = (
+        b'[{"n_ctx": 100, "is_processing": true, "n_prompt_tokens": 90, "n_prompt_tokens_processed": 30,'
+        b' "n_prompt_tokens_cache": 10, "next_token": [{"n_decoded": 0}]}]'
+    )
+    assert read_slots(reading) == 0.4
     older = b'[{"n_ctx": 100, "is_processing": true, "n_prompt_tokens": 20, "next_token": {"n_decoded": 5}}]'
     assert read_slots(older) == 0.25
     assert read_slots(b'[{"n_ctx": 10, "is_processing": true, "n_prompt_tokens": 20}]') == 1.0

@@ -3,9 +3,11 @@
 import asyncio
 import time
 
+from sidecar.eye import Eye
 from sidecar.otlp_settings import read
+from sidecar.plan import Plan
 from sidecar.poller import Poller
-from sidecar.telemetry import Plan, Telemetry
+from sidecar.telemetry import Telemetry, of_requests
 from sidecar.upstream import Target
 from slo.objective import Spec
 from slo.signals import E2E, HEARTBEAT, LATENCY_BUCKETS_S, TTFT
@@ -16,10 +18,12 @@ from tests.sidecar.rig import spec, until
 JUDGED = spec("{name: first, signal: ttft, percentile: 95, threshold: 123ms, match: {model: m}}")
 
 
-def telemetry(url: str | None = None, *, judged: Spec | None = JUDGED, scrape: bool = False) -> Telemetry:
+def telemetry(url: str | None = None, *, judged: Spec | None = JUDGED, scrape: bool = False) -> Telemetry[Eye]:
     environ = {"OTEL_METRIC_EXPORT_INTERVAL": "50", "OTEL_BSP_SCHEDULE_DELAY": "50"}
-    plan = Plan("chat", "1.2", "middleware", read(environ, endpoint=url), spec=judged, scrape=scrape)
-    return Telemetry(
+    plan = Plan(
+        "chat", "1.2", "middleware", read(environ, endpoint=url), spec=judged, models=scrape, scrape=scrape, gpu=False
+    )
+    return of_requests(
         plan,
         asyncio.get_running_loop(),
         lambda eye, on_page: Poller(Target("http", "127.0.0.1", 1), eye, on_page=on_page),

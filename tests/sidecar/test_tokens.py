@@ -49,6 +49,18 @@ ANSWERS: dict[str, tuple[Told, dict[str, Any]]] = {
         [(10, ANSWER), (30, Event(answer=True, usage=Usage(7, 4)))],
         {"output_tokens": 4, "source": "usage"},
     ),
+    "choices that are each counted by themselves add up": (
+        [
+            (10, Event(answer=True, progress=2, usage=Usage(7, 2))),
+            (20, Event(answer=True, choice=1, progress=3, usage=Usage(7, 3))),
+            (30, Event(answer=True, progress=6, usage=Usage(7, 6))),
+        ],
+        {"events": 3, "output_tokens": 9, "source": "usage", "input_tokens": 7, "per_token_s": None},
+    ),
+    "a choice that ends in a token without text is counted whole": (
+        [(10, Event(answer=True, progress=2, usage=Usage(7, 2))), (20, Event(progress=3, usage=Usage(7, 3)))],
+        {"events": 1, "output_tokens": 3},
+    ),
     "a count that tokens follow is stale, the prompt's is not": (
         [(5, usage(9, prompt=7)), (10, ANSWER), (30, ANSWER)],
         {"output_tokens": 2, "source": "chunks", "input_tokens": 7},

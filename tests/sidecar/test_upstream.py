@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from sidecar.address import UnixPath
 from sidecar.upstream import Connection, Pool, Target, parse_target
 from tests.sidecar.rig import listening, on_a_loop, raw, serving, until
 
@@ -14,6 +15,9 @@ GOOD = {
     "https://engine/base/": Target("https", "engine", 443, "/base"),
     "http://[::1]:8000": Target("http", "::1", 8000),
     "http://b\u00fccher.test": Target("http", "b\u00fccher.test", 80),
+    "unix:/run/engine.sock": Target("http", "localhost", 80, unix=UnixPath("/run/engine.sock")),
+    "unix:/run/engine.sock:/base/": Target("http", "localhost", 80, "/base", UnixPath("/run/engine.sock")),
+    "unix:/run/a:b": Target("http", "localhost", 80, unix=UnixPath("/run/a:b")),
 }
 BAD = [
     "engine:8000",
@@ -30,6 +34,7 @@ BAD = [
     "http://e/a b",
     "http://e/\u00e4",
 ]
+BAD_UNIX = ["unix:", "unix:run/s", "unix:/run/", "unix:/s:/a?b", "unix:/s:/a b"]
 
 
 @pytest.mark.parametrize("url", GOOD)
@@ -43,6 +48,12 @@ def test_what_names_none_is_refused_with_what_would_be_right(url: str) -> None:
         parse_target(url)
 
 
+@pytest.mark.parametrize("url", BAD_UNIX)
+def test_what_names_no_socket_is_refused_with_what_would_be_right(url: str) -> None:
+    with pytest.raises(ValueError, match="write unix:/PATH"):
+        parse_target(url)
+
+
 def test_a_password_in_a_url_is_not_repeated() -> None:
     with pytest.raises(ValueError) as error:  # noqa: PT011  its words are what matters
         parse_target("http://user:secret@engine")
@@ -52,6 +63,9 @@ def test_a_password_in_a_url_is_not_repeated() -> None:
 def test_how_a_server_is_written() -> None:
     assert Target("http", "::1", 8000).authority == "[::1]:8000"
     assert Target("https", "engine", 443, "/base").url == "https://engine/base"
+    for url in ("unix:/run/engine.sock", "unix:/run/engine.sock:/base"):
+        assert parse_target(url).url == url
+        assert parse_target(url).authority == "localhost"
 
 
 @on_a_loop

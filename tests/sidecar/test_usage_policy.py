@@ -9,7 +9,6 @@ from sidecar.dialects import CHAT, COMPLETIONS, RESPONSES, Dialect, read_ask
 from sidecar.engines import ENGINES
 from sidecar.exchange import Exchange
 from sidecar.http_head import RequestHead, ResponseHead
-from sidecar.usage_hide import UsageFilter
 from sidecar.usage_policy import Asking, Mode, Result, UsagePolicy
 
 GZIP = (b"Accept-Encoding", b"gzip")
@@ -40,16 +39,14 @@ def play(
         return False, None
     body = orjson.dumps({"model": "m", "stream": True, "messages": []} | members)
     exchange = Exchange(read_ask(dialect, body), 0)
-    texts: list[bytes] = []
-    asking.edit(exchange.ask, body, texts)
+    text = asking.edit(exchange.ask, body)
     kind = b"text/event-stream" if status == 200 else b"application/json"
     headers = ((b"Content-Type", kind), *(((b"Content-Encoding", b"gzip"),) if packed else ()))
-    filters: list[UsageFilter] = []
-    asking.answered(ResponseHead(status, b"", headers, keep_alive=True, framing="chunked"), filters)
-    assert len(filters) == (bool(texts) and status == 200 and not packed)
+    hide = asking.answered(ResponseHead(status, b"", headers, keep_alive=True, framing="chunked"))
+    assert (hide is not None) == (text is not None and status == 200 and not packed)
     exchange.response_started(status, kind.decode(), at_ns=1)
     exchange.feed(answer, 2)
-    for hide in filters:
+    if hide is not None:
         hide.feed(answer)
     exchange.response_ended(3)
     return asking.asked, policy.ended(asking, exchange.record())
@@ -216,9 +213,7 @@ def test_an_answer_that_is_no_stream_passes_as_it_comes() -> None:
     asking = UsagePolicy("on").candidate(request(), CHAT)
     assert isinstance(asking, Asking)
     body = b'{"stream":true}'
-    asking.edit(read_ask(CHAT, body), body, [])
+    asking.edit(read_ask(CHAT, body), body)
     for status, kind in ((200, b"application/json"), (400, b"text/event-stream")):
-        filters: list[UsageFilter] = []
         head = ResponseHead(status, b"", ((b"Content-Type", kind),), keep_alive=True, framing="chunked")
-        asking.answered(head, filters)
-        assert filters == []
+        assert asking.answered(head) is None

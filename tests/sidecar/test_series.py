@@ -1,0 +1,79 @@
+from sidecar.series import ModelSeries
+from sidecar.tally import Number, Tally
+from slo.signals import (
+    CLASS,
+    E2E,
+    OBJECTIVE,
+    OBJECTIVE_HASH,
+    OUTCOME,
+    REQUEST_MODEL,
+    REQUESTS,
+    RESULT,
+    SLO_EVENTS,
+    TOKEN_TYPE,
+    TOKENS,
+    TPOT,
+    TTFT,
+)
+from tests.sidecar.rig import spec
+
+M = (REQUEST_MODEL, "m")
+(FIRST,) = spec("{name: first, signal: ttft, percentile: 95, threshold: 1s}").objectives
+
+
+def made() -> tuple[Tally, ModelSeries]:
+    tally = Tally(lambda _: (0.5,))
+    return tally, ModelSeries(tally, "m")
+
+
+def test_latencies_exist_from_the_start_and_nothing_else() -> None:
+    tally, series = made()
+    assert [(metric, attributes) for metric, attributes, _ in tally.classics()] == [
+        (metric, (M,)) for metric in (TTFT, TPOT, E2E)
+    ]
+    assert list(tally.totals()) == []
+    assert series.ttft is tally.latency(TTFT, (M,))
+
+
+def test_what_is_counted_has_the_labels_of_the_signals() -> None:
+    tally, series = made()
+    series.requests("ok").count += 1
+    series.requests("ok", "batch").count += 2
+    series.tokens("input").count += 3
+    assert list(tally.totals()) == [
+        Number(REQUESTS, (M, (OUTCOME, "ok")), 1),
+        Number(REQUESTS, (M, (OUTCOME, "ok"), (CLASS, "batch")), 2),
+        Number(TOKENS, (M, (TOKEN_TYPE, "input")), 3),
+    ]
+
+
+def test_a_series_is_looked_up_once() -> None:
+    _, series = made()
+    assert series.requests("ok", "batch") is series.requests("ok", "batch")
+    assert series.tokens("output") is series.tokens("output")
+
+
+def test_both_results_of_an_objective_begin_at_0() -> None:
+    tally, series = made()
+    assert series.events(FIRST) is None
+    events = series.judge_by(FIRST, "abc")
+    assert series.events(FIRST) is events
+    events.bad.count += 1
+    named = (M, (OBJECTIVE, "first"), (OBJECTIVE_HASH, "abc"))
+    assert list(tally.totals()) == [
+        Number(SLO_EVENTS, (*named, (RESULT, "good")), 0),
+        Number(SLO_EVENTS, (*named, (RESULT, "bad")), 1),
+    ]
+
+
+def test_an_objective_without_a_hash_is_counted_nowhere() -> None:
+    tally, series = made()
+    series.judge_by(FIRST, None).good.count += 1
+    assert list(tally.totals()) == []
+
+
+def test_events_are_forgotten() -> None:
+    _, series = made()
+    series.judge_by(FIRST, "abc")
+    series.forget_events()
+    assert series.events(FIRST) is None

@@ -68,6 +68,7 @@ class Eye:
         self.alarm, self.tally, self.labels = alarm, tally, labels
         self.kv_occupancy: float | None = None
         self.overload_429 = False
+        self.exports_spans = True
         self.usage = UsagePolicy()
         self.last_token_ns = self.busy_since_ns = 0
         self._ended, self._class_header = ended, class_header

@@ -9,7 +9,7 @@ Errors: `BadAnswerError` is a server's answer that cannot be followed. A client'
 event, a `Refusal`, because the good requests before it must be answered first.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import httptools
@@ -62,10 +62,11 @@ class Beyond:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What the client must be answered before its connection is closed."""
+    """What the client must be answered before its connection is closed. `head`: of a request too long to be taken."""
 
     status: int
     message: str
+    head: RequestHead | None = field(default=None, compare=False)
 
 
 Event: TypeAlias = RequestHead | Body | End | Beyond | Refusal
@@ -166,8 +167,8 @@ class RequestReader:
             self._parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n\r\n" % framing)
             self._silent, self._unread = False, None
 
-    def _refuse(self, status: int, message: str) -> None:
-        self._refusal = self._refusal or Refusal(status, message)
+    def _refuse(self, status: int, message: str, head: RequestHead | None = None) -> None:
+        self._refusal = self._refusal or Refusal(status, message, head)
 
     # Called by httptools.
 
@@ -243,7 +244,7 @@ class RequestReader:
         elif hosts > 1 or (not hosts and version == "1.1"):
             self._refuse(400, "exactly one Host field is needed")
         elif (head.length or 0) > self._max_body:
-            self._refuse(413, f"the request body is longer than {self._max_body} bytes")
+            self._refuse(413, f"the request body is longer than {self._max_body} bytes", head)
 
 
 class ResponseReader:

@@ -19,7 +19,6 @@ from sidecar.attachment import PROGRAM, Attachment, read
 from sidecar.http_head import TOKEN, TRACEPARENT, RequestHead
 from sidecar.passage import Passage
 from sidecar.trust import shows
-from sidecar.watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -50,21 +49,19 @@ class FirstTokenMiddleware:
         if attachment is None:
             return None
         telemetry = attachment.telemetry
-        found: list[Passage] = []
 
-        def admit() -> None:
+        def admit() -> Passage | None:
             attachment.begin()
             head = _head(scope)
             watch = telemetry.eye.admit(head, trusted=_is_loopback(scope) or shows(head, attachment.token))
-            if watch is not None:
-                # A parent that is never exported would cut the engine's span off from its trace.
-                inner = _under(watch, scope) if telemetry.emitter.wants_spans else scope
-                if TOKEN in head.names:
-                    inner = _without_token(inner)
-                found.append(Passage(watch, telemetry.eye.look, scope=inner, receive=receive, send=send))
+            if watch is None:
+                return None
+            inner = scope if watch.traceparent is None else _under(watch.traceparent, scope)
+            if TOKEN in head.names:
+                inner = _without_token(inner)
+            return Passage(watch, telemetry.eye.look, scope=inner, receive=receive, send=send)
 
-        telemetry.eye.look(admit)
-        return found[0] if found else None
+        return telemetry.eye.look(admit)
 
     def _attached(self, scope: Scope) -> Attachment | None:
         """The attachment to the running loop, made on first use; None when that failed."""
@@ -101,10 +98,10 @@ def _head(scope: Scope) -> RequestHead:
     return RequestHead(method=scope["method"].encode(), target=target, minor=1, headers=headers, keep_alive=True)
 
 
-def _under(watch: Watch, scope: Scope) -> Scope:
+def _under(traceparent: bytes, scope: Scope) -> Scope:
     """The scope for the app: its own span shall be the child of ours."""
     others = [field for field in scope["headers"] if field[0] != TRACEPARENT]
-    return {**scope, "headers": [*others, (TRACEPARENT, watch.traceparent)]}
+    return {**scope, "headers": [*others, (TRACEPARENT, traceparent)]}
 
 
 def _without_token(scope: Scope) -> Scope:

@@ -25,6 +25,7 @@ from sidecar.relay import Relay
 from sidecar.tls_transport import hang_up, is_tls, pause_at_once
 from sidecar.trust import is_local, shows
 from sidecar.upstream import Pool
+from sidecar.watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,18 +213,22 @@ class ClientConnection(asyncio.Protocol):
             self._relay.tunnel(event.data)
 
     def _begin(self, head: RequestHead) -> None:
-        door = self._door
-        watch = door.eye.admit(head, trusted=self._trusted or shows(head, door.manners.token))
+        door, manners = self._door, self._door.manners
+        watch, drains = self._admit(head), manners.drain_disconnected
         self._whole = False
-        manners = door.manners
-        drains = manners.drain_disconnected
         self._relay = Relay(self, head, pool=door.pool, eye=door.eye, watch=watch, drains=drains)
         self._relay.start(host=manners.host)
+
+    def _admit(self, head: RequestHead) -> Watch | None:
+        return self._door.eye.admit(head, trusted=self._trusted or shows(head, self._door.manners.token))
 
     def _refuse(self, refusal: Refusal) -> None:
         if self._relay is not None:
             self._relay.refuse(refusal.status, refusal.message)
             return
+        if refusal.head is not None and (watch := self._admit(refusal.head)) is not None:
+            # Counted as one that turns out too long on its way is.
+            self._door.eye.look(watch.refused, self._heard_ns, refusal.status)
         self.write(error_answer(refusal.status, refusal.message, kind="invalid_request_error", minor=1, keep=False))
         self._whole = False
         self.finished(keep=False)

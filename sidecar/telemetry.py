@@ -229,13 +229,15 @@ def eye_of(plan: Plan, loop: asyncio.AbstractEventLoop, emitter: Emitter) -> Eye
             return own_trace(request.context, over_ns)
         return None
 
-    return Eye(
+    eye = Eye(
         Alarm(loop),
         tally=Tally(lambda metric: edges_s(plan.spec, metric)),
         labels=ModelLabels(plan.max_models),
         ended=ended,
         class_header=plan.class_header.lower().encode(),
     )
+    eye.exports_spans = emitter.wants_spans
+    return eye
 
 
 def of_requests(

@@ -91,9 +91,10 @@ class Watch:
         self.request_id = _request_id(head)
 
     @property
-    def traceparent(self) -> bytes:
-        """The field to send upstream."""
-        return self.context.traceparent
+    def traceparent(self) -> bytes | None:
+        """The field to send upstream; None: the client's own, since a parent that is never exported would cut the
+        server's span off from its trace."""
+        return self.context.traceparent if self._eye.exports_spans else None
 
     @property
     def label(self) -> str:

@@ -10,7 +10,20 @@ import pytest
 
 from sidecar import limits
 from sidecar.proxy import ClientConnection, Manners
-from tests.sidecar.rig import CHAT, Received, Rig, chat, completion, listening, on_a_loop, proxied, raw, sized, until
+from tests.sidecar.rig import (
+    CHAT,
+    Received,
+    Rig,
+    chat,
+    completion,
+    listening,
+    on_a_loop,
+    proxied,
+    raw,
+    sized,
+    spec,
+    until,
+)
 
 GET = b"GET /x HTTP/1.1\r\nHost: h\r\n\r\n"
 OK = sized(b"{}")
@@ -333,3 +346,25 @@ async def test_requests_of_one_connection_are_each_counted() -> None:
             await reader.readuntil(b"0\r\n\r\n")
         assert rig.outcomes() == {"ok": 20}
         assert len({ended.context.span_id for ended in rig.ended}) == 20
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: 2000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n7d0\r\n"])
+@on_a_loop
+async def test_case_b09_a_body_over_the_limit_is_refused_and_counted_however_it_is_framed(framing: bytes) -> None:
+    """A limit that is set too low must not turn clients away unseen."""
+    judged = spec("{name: answered, signal: availability, target: 99%}")
+    async with proxied(raw(sized(b"{}")), manners=Manners(max_body_bytes=1000), objectives=judged) as rig:
+        answer = await rig.ask(f"POST {CHAT} HTTP/1.1\r\nHost: h\r\n".encode() + framing + b"x" * 2000)
+        assert answer.line == "HTTP/1.1 413 Content Too Large"
+        assert rig.outcomes() == {"client_error": 1}
+        assert rig.events() == {}
+
+
+@on_a_loop
+async def test_without_spans_of_ours_the_server_joins_the_clients_own() -> None:
+    parent = f"00-{'ab' * 16}-{'cd' * 8}-01"
+    async with proxied(raw(sized(b"{}"))) as rig:
+        rig.eye.exports_spans = False
+        await rig.ask(chat(extra=f"traceparent: {parent}\r\n"))
+        await rig.ask(chat())
+        assert [request.field("traceparent") for request in rig.behind.requests] == [parent, None]

@@ -6,6 +6,7 @@ import logging
 import socket
 import ssl
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -259,12 +260,38 @@ async def test_an_idle_connection_that_the_server_closed_is_not_taken() -> None:
     async with behind_tls(wild) as target:
         pool = Pool(target, tls=ServerTls(OURS))
         connection = await pool.connect()
-        await asyncio.sleep(0.05)  # session tickets come
         pool.give(connection)
         assert pool.take() is connection
         pool.give(connection)
         closing.set()
         await until(lambda: pool.take() is None)
+        await until(lambda: pool.open_count == 0)
+
+
+@on_a_loop
+async def test_what_waits_unread_on_an_idle_connection_is_its_end_or_a_session_ticket() -> None:
+    """The event loop stands still meanwhile: nobody has seen either."""
+    closing, closed = threading.Event(), threading.Event()
+
+    def once(server: socket.socket) -> None:
+        peer, _ = server.accept()
+        with server_context().wrap_socket(peer, server_side=True):
+            closing.wait(20)
+        closed.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=once, args=(server,))
+        thread.start()
+        pool = Pool(Target("https", "127.0.0.1", server.getsockname()[1]), tls=ServerTls(OURS))
+        connection = await pool.connect()
+        time.sleep(0.2)  # noqa: ASYNC251  the tickets come
+        pool.give(connection)
+        assert pool.take() is connection
+        pool.give(connection)
+        closing.set()
+        closed.wait(20)
+        assert pool.take() is None
+        thread.join()
         await until(lambda: pool.open_count == 0)
 
 

@@ -6,10 +6,10 @@ DEMO_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check generate bench clean prerequisites
+.PHONY: help setup demo test test-engines check generate bench clean prerequisites
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(BIN)/.dev ## make .venv with everything that development needs
 	@echo "ready: $(BIN)/firsttoken --help"
@@ -20,6 +20,9 @@ demo: $(BIN)/.demo ## run the whole story on this machine: load, an incident, a 
 test: check ## run the checks, then every test against the real tools
 	@tests/install_tools.sh
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-engines: $(BIN)/.dev ## measure beside a real llama.cpp; with PYTEST_ARGS="-m vllm" beside a real vLLM
+	@$(BIN)/python -m pytest tests/engines $(PYTEST_ARGS)
 
 check: $(BIN)/.dev ## format, lint, types, import contracts
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
@@ -35,7 +38,7 @@ bench: $(BIN)/.dev ## measure every promise of speed
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean: ## remove what the targets made
-	rm -rf .venv .demo build dist artifacts *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .venv-vllm .demo build dist artifacts *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
 prerequisites:
 	@command -v git >/dev/null || { echo "git is missing: apt-get install git"; exit 1; }

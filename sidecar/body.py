@@ -23,54 +23,72 @@ _UNTOLD_TYPES = ("", "application/octet-stream", "text/plain")
 class Body:
     """One response body. `told`: the head said what it is; without that, only what parses is believed."""
 
-    __slots__ = ("_reader", "_unpacker", "_unreadable", "feed", "kind", "told")
+    __slots__ = ("_kind", "_reader", "feed", "told")
 
     def __init__(self, ask: Ask, status: int, *, content_type: str, content_encoding: str) -> None:
         media_type = _media_type(content_type)
         self.told = media_type not in _UNTOLD_TYPES
+        self._kind: Kind
         self._reader: Reader
-        self.kind: Kind
-        self.kind, self._reader = _reader(ask, status, media_type)
-        self._unpacker: Unpacker | None = None
-        self._unreadable = 0
-        self.feed: Callable[[bytes], list[RawEvent]] = self._reader.feed
+        self._kind, self._reader = _reader(ask, status, media_type)
         try:
-            self._unpacker = unpacker(content_encoding)
+            packing = unpacker(content_encoding)
         except UnpackError:
-            self._go_blind()
+            self._kind, self._reader = "blind", BlindReader(skipped=1)
         else:
-            if self._unpacker is not None:
-                self.feed = self._feed_packed
+            if packing is not None:
+                self._reader = PackedReader(packing, self._reader)
+        # Never a method of this object: the two would hold each other, and whatever a packed body needs to be read.
+        self.feed: Callable[[bytes], list[RawEvent]] = self._reader.feed
+
+    @property
+    def kind(self) -> Kind:
+        reader = self._reader
+        return "blind" if isinstance(reader, PackedReader) and reader.is_corrupt else self._kind
 
     @property
     def at_boundary(self) -> bool:
         """Whether the next byte begins an event, and is what the reader will see."""
-        return self._unpacker is None and self._reader.at_boundary
+        return self._reader.at_boundary
 
     @property
     def unread(self) -> int:
         """Events over the size limit, and one for a body that could not be read at all."""
-        return self._unreadable + self._reader.skipped
+        return self._reader.skipped
 
     def flush(self) -> list[RawEvent]:
         """What the body ended in without a terminator."""
         return self._reader.flush()
 
-    def _feed_packed(self, data: bytes) -> list[RawEvent]:
-        assert self._unpacker is not None
+
+class PackedReader:
+    """Reads what another reader can read, once unpacked; sees nothing any more when the packing turns out corrupt."""
+
+    __slots__ = ("_reader", "_unpacker", "is_corrupt", "skipped")
+    at_boundary = False  # the next byte is not what the reader will see
+
+    def __init__(self, packing: Unpacker, reader: Reader) -> None:
+        self._unpacker, self._reader = packing, reader
+        self.skipped, self.is_corrupt = 0, False
+
+    def feed(self, data: bytes) -> list[RawEvent]:
         events: list[RawEvent] = []
+        if self.is_corrupt:
+            return events
         try:
             for piece in self._unpacker.feed(data):
                 events += self._reader.feed(piece)
         except UnpackError:
-            self._go_blind()
+            self.is_corrupt = True
+        self.skipped = self._reader.skipped + self.is_corrupt
         return events
 
-    def _go_blind(self) -> None:
-        self._unreadable = 1 + self._reader.skipped
-        self.kind, self._unpacker = "blind", None
-        self._reader = BlindReader()
-        self.feed = lambda _data: []
+    def flush(self) -> list[RawEvent]:
+        if self.is_corrupt:
+            return []
+        events = self._reader.flush()
+        self.skipped = self._reader.skipped
+        return events
 
 
 class BlindReader:
@@ -79,8 +97,8 @@ class BlindReader:
     __slots__ = ("skipped",)
     at_boundary = False
 
-    def __init__(self) -> None:
-        self.skipped = 0
+    def __init__(self, skipped: int = 0) -> None:
+        self.skipped = skipped
 
     def feed(self, data: bytes) -> list[RawEvent]:
         self.skipped = self.skipped or min(len(data), 1)

@@ -178,7 +178,7 @@ class RequestReader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._silent:
-            self._fields.append((name, value))
+            self._fields.append((name, value.rstrip(b" \t")))  # llhttp takes off only the blanks before it
 
     def on_headers_complete(self) -> None:
         if self._refusal is not None or self._silent:

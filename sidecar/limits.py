@@ -25,6 +25,9 @@ CONNECT_S = 5.0
 LEFTOVER_S = 300.0  # an answer whose client has left is let end so long, with --on-disconnect drain
 UNIX_RETRY_S = 0.01  # a unix socket whose queue is full refuses at once: asked again so often until CONNECT_S is over
 POOL_IDLE_S = 4.0  # shorter than the 5 s after which uvicorn, the commonest server here, closes an idle connection
+POOL_PROBATION_S = 0.05  # an idle connection rests so long before use while a server has not shown that it keeps them
+POOL_HANG_UP_S = 1.0  # a server that closes a connection sooner after its answer does so by habit
+POOL_WARY_S = 60.0  # none is kept for so long then
 POOL_CONNECTIONS = 512  # idle ones kept
 UNSENT_BYTES = 256 << 10  # request bytes held while the connection is being made; the client is paused beyond it
 

@@ -163,8 +163,8 @@ class Relay:
                 self._usage_pass.pass_on(payload)
             elif self._mode == _UNCHUNK:
                 self._client.write(payload)
-            if self._watch is not None:
-                self._look(self._read, payload, at_ns)
+        if self._watch is not None:  # without payload too: the next read may stand within a chunk now
+            self._look(self._read, payload, at_ns)
         if bad:
             self._fail(NOT_HTTP, "upstream_protocol")
         elif self._reader.complete:
@@ -267,7 +267,7 @@ class Relay:
         connection, self._connection = self._connection, None
         if connection is not None:
             if clean and self._response.keep_alive and self._response.framing != "close":
-                self._pool.give(connection)
+                self._pool.give(connection, self._response.framing)
             else:
                 connection.abort()
         self._client.finished(keep=self._keep and clean)

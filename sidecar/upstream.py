@@ -2,7 +2,10 @@
 
 A connection serves one exchange at a time and tells it what happens; between exchanges it rests in the pool. An idle
 connection that the server has closed is never handed out: its end is looked for right before use, and it rests for
-less time than servers keep theirs open. What can still race is the caller's to judge (see `proxy`).
+less time than servers keep theirs open. Some servers hang up after a stream although they said that they would not
+(llama.cpp), a moment later, when the next request may be under way and must not be sent twice. So after an answer in
+chunks a connection rests a little before it is used again, until the server has shown that it keeps such ones; and once
+it has closed one at once, none is kept for a while. What can still race is the caller's to judge (see `proxy`).
 """
 
 import asyncio
@@ -113,7 +116,19 @@ class Connection(asyncio.Protocol):
     once a request needs a second write, keeps it readable.
     """
 
-    __slots__ = ("_poll", "_spare", "_transport", "_user", "_writes", "idle_since_s", "on_lost", "reader", "reused")
+    __slots__ = (
+        "_poll",
+        "_spare",
+        "_transport",
+        "_user",
+        "_writes",
+        "given_up",
+        "habit",
+        "idle_since_s",
+        "on_lost",
+        "reader",
+        "reused",
+    )
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -125,6 +140,8 @@ class Connection(asyncio.Protocol):
         self.idle_since_s = 0.0
         self.on_lost: Callable[[Connection], None] | None = None
         self.reused = False
+        self.given_up = False
+        self.habit: Habit | None = None
 
     @property
     def alive(self) -> bool:
@@ -172,6 +189,7 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once: what was not sent is dropped, and the server sees that nobody listens any more."""
         self._user = None
+        self.given_up = True
         if self._transport is not None:
             self._transport.abort()
 
@@ -220,6 +238,17 @@ class Connection(asyncio.Protocol):
             self._user.upstream_drained()
 
 
+@dataclass(slots=True)
+class Habit:
+    """What the server does with its connections after answers in chunks. `keeps`: one has been used again."""
+
+    keeps: bool = False
+    wary_until_s: float = 0.0
+
+    def hung_up(self, now_s: float) -> None:
+        self.keeps, self.wary_until_s = False, now_s + limits.POOL_WARY_S
+
+
 class Pool:
     """The idle connections to one server, and the maker of new ones."""
 
@@ -236,6 +265,7 @@ class Pool:
         self._connect_s, self._idle_s = connect_s, idle_s
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
+        self._after_chunks = Habit()
         self._tls = tls or ServerTls()
 
     @property
@@ -245,13 +275,24 @@ class Pool:
     def take(self) -> Connection | None:
         """An idle connection that is still good, the latest used first."""
         now_s = time.monotonic()
-        while self._idle:
-            connection = self._idle.pop()
-            if now_s - connection.idle_since_s < self._idle_s and not connection.closed_by_server():
+        for place in range(len(self._idle) - 1, -1, -1):
+            connection = self._idle[place]
+            rested_s, habit = now_s - connection.idle_since_s, connection.habit
+            if habit is not None and not habit.keeps and rested_s < limits.POOL_PROBATION_S:
+                continue
+            del self._idle[place]
+            if rested_s < self._idle_s and not connection.closed_by_server():
+                if habit is not None:
+                    habit.keeps = True
                 connection.reused = True
                 return connection
+            self._note_hang_up(connection, now_s)
             connection.abort()
         return None
+
+    def _note_hang_up(self, connection: Connection, now_s: float) -> None:
+        if connection.habit is not None and now_s - connection.idle_since_s < limits.POOL_HANG_UP_S:
+            connection.habit.hung_up(now_s)
 
     async def connect(self) -> Connection:
         """A new connection; raises OSError (TimeoutError after `connect_s`)."""
@@ -286,14 +327,17 @@ class Pool:
             except BlockingIOError:  # the server's queue is full: TCP would wait by itself
                 await asyncio.sleep(limits.UNIX_RETRY_S)
 
-    def give(self, connection: Connection) -> None:
+    def give(self, connection: Connection, framing: str = "") -> None:
         """Take back a connection whose exchange ended cleanly. One that still owes the server bytes of a request that
         was answered early would hold up the next."""
         connection.use(None)
-        if not connection.alive or not connection.is_flushed or len(self._idle) >= limits.POOL_CONNECTIONS:
+        now_s = time.monotonic()
+        connection.habit = self._after_chunks if framing == "chunked" else None
+        is_wary = connection.habit is not None and now_s < connection.habit.wary_until_s
+        if is_wary or not connection.alive or not connection.is_flushed or len(self._idle) >= limits.POOL_CONNECTIONS:
             connection.abort()
             return
-        connection.idle_since_s = time.monotonic()
+        connection.idle_since_s = now_s
         connection.resume_reading()
         self._idle.append(connection)
 
@@ -312,3 +356,5 @@ class Pool:
         self._open.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
+            if not connection.given_up:
+                self._note_hang_up(connection, time.monotonic())

@@ -206,6 +206,14 @@ def test_most_reads_of_a_stream_are_looked_at_in_runs() -> None:
     assert in_runs > 490
 
 
+def test_what_looks_like_an_alike_chunk_is_none_within_another() -> None:
+    within = chunk(delta("x" * 200))
+    reads = [*(chunk(delta("t")) for _ in range(3)), b"%x\r\n" % len(within), within, b"\r\n", chunk(STOP)]
+    got, (outcome, *_), _ = through_a_relay(reads)
+    assert got == ANSWER_HEAD + b"".join(reads) + b"0\r\n\r\n"
+    assert outcome == "ok"
+
+
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 @pytest.mark.parametrize("stream", RECORDED, ids=str)

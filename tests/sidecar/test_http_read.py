@@ -167,6 +167,25 @@ def test_whether_a_connection_stays_open(case: str) -> None:
 WEBSOCKET = b"GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n\r\n"
 
 
+@pytest.mark.parametrize("blanks", [" ", "\t", " \t "])
+def test_blanks_behind_a_value_are_no_part_of_it(blanks: str) -> None:
+    (head, *_) = reader().feed(post(f"Content-Length: 4{blanks}\r\nX-A: b c{blanks}\r\n", body="abcd"))
+    assert isinstance(head, RequestHead)
+    assert head.headers[1:] == ((b"Content-Length", b"4"), (b"X-A", b"b c"))
+    assert head.has_body
+    too_long = refusal(post(f"Content-Length: {MAX_BODY + 1}{blanks}\r\n"))
+    assert too_long is not None
+    assert too_long.status == 413
+
+
+def test_no_request_hides_in_a_body_whose_length_has_a_blank_behind_it() -> None:
+    hidden = "GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n"
+    fields = f"Connection: upgrade\r\nUpgrade: ws\r\nContent-Length: {len(hidden)} \r\n"
+    events = folded(reader().feed(post(fields, body=hidden)))
+    assert [type(event) for event in events] == [tuple, bytes, End]
+    assert events[1] == hidden.encode()
+
+
 def test_what_follows_an_upgrade_is_not_read_as_http() -> None:
     read = reader()
     head, end, beyond = read.feed(WEBSOCKET + b"\x81\x05")

@@ -215,7 +215,7 @@ async def test_a_client_that_leaves_is_left_by_the_server(monkeypatch: pytest.Mo
         await until(lambda: over.rig.outcomes() == {"cancelled": 1})
 
 
-@pytest.mark.parametrize("size", [100_000, 180_000])
+@pytest.mark.parametrize("size", [50_000, 180_000])
 @on_a_loop
 async def test_a_slow_client_gets_the_whole_of_an_answer_behind_which_the_connection_ends(
     size: int, monkeypatch: pytest.MonkeyPatch

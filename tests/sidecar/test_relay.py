@@ -611,3 +611,18 @@ async def test_half_a_request_is_not_drained() -> None:
             await until(lambda: rig.door.pool.open_count == 1)
         await until(lambda: rig.door.pool.open_count == 0)
         assert rig.outcomes() == {}
+
+
+@on_a_loop
+async def test_no_request_is_lost_to_a_server_that_hangs_up_after_each_stream() -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_message(reader)
+        writer.write(completion("a", "b"))
+        await asyncio.sleep(random.random() / 500)
+        writer.close()
+
+    async with listening(hang_up) as port, proxied(None, port=port) as rig, rig.client() as (reader, writer):
+        for _ in range(100):
+            writer.write(chat())
+            assert (await read_message(reader)).line == "HTTP/1.1 200 OK"
+        assert rig.outcomes() == {"ok": 100}

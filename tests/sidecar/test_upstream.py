@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from sidecar import limits
 from sidecar.address import UnixPath
 from sidecar.upstream import Connection, Pool, Target, parse_target
 from tests.sidecar.rig import listening, on_a_loop, raw, serving, until
@@ -228,3 +229,62 @@ def test_a_connection_without_a_socket_takes_no_harm() -> None:
     connection.abort()
     assert not connection.alive
     assert connection.closed_by_server()
+
+
+@on_a_loop
+async def test_after_an_answer_in_chunks_a_connection_is_used_again_once_the_server_is_seen_to_keep_it() -> None:
+    async with serving(raw(b"")) as behind:
+        pool = Pool(Target("http", "127.0.0.1", behind.port))
+        first = await pool.connect()
+        pool.give(first, "chunked")
+        assert pool.take() is None
+        await asyncio.sleep(2 * limits.POOL_PROBATION_S)
+        assert pool.take() is first
+        pool.give(first, "chunked")
+        assert pool.take() is first  # shown once, believed from then on
+        pool.close()
+
+
+@on_a_loop
+async def test_after_an_answer_with_a_length_a_connection_is_used_at_once() -> None:
+    async with serving(raw(b"")) as behind:
+        pool = Pool(Target("http", "127.0.0.1", behind.port))
+        first = await pool.connect()
+        pool.give(first, "length")
+        assert pool.take() is first
+        pool.close()
+
+
+@on_a_loop
+async def test_a_server_that_hangs_up_by_habit_is_not_trusted_with_another_connection() -> None:
+    """llama.cpp says keep-alive and closes each connection a moment after its stream."""
+    async with listening(hang_up) as port:
+        pool = Pool(Target("http", "127.0.0.1", port))
+        first = await pool.connect()
+        pool.give(first, "chunked")
+        await until(lambda: pool.open_count == 0)
+        second = await pool.connect()
+        pool.give(second, "chunked")
+        assert not second.alive
+        third = await pool.connect()
+        pool.give(third, "length")
+        assert third.alive
+        pool.close()
+
+
+async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(0.01)
+    writer.close()
+
+
+@on_a_loop
+async def test_a_connection_that_we_closed_says_nothing_of_the_server() -> None:
+    async with serving(raw(b"")) as behind:
+        pool = Pool(Target("http", "127.0.0.1", behind.port), idle_s=0.0)
+        pool.give(await pool.connect(), "chunked")
+        pool.sweep()
+        await until(lambda: pool.open_count == 0)
+        another = await pool.connect()
+        pool.give(another, "chunked")
+        assert another.alive
+        pool.close()

@@ -167,6 +167,7 @@ class Attachment:
         if self._begun:
             return
         self._begun = True
+        _speak_up()
         more = () if self._setup.admin is None else (self._show_pages(self._setup.admin),)
         self.telemetry.begin(*more)
         atexit.register(self._at_exit)
@@ -202,3 +203,10 @@ class Attachment:
         finally:
             listener.close()
             door.close()
+
+
+def _speak_up() -> None:
+    """Let our warnings be heard in a host whose log is set to errors alone, unless someone has decided about ours."""
+    ours = logging.getLogger(__package__)
+    if ours.level == logging.NOTSET and not ours.isEnabledFor(logging.WARNING):
+        ours.setLevel(logging.WARNING)

@@ -47,7 +47,8 @@ class Page:
         self._base = {LABELS[SERVICE_NAME]: service}
         if environment:
             self._base[LABELS[ENVIRONMENT]] = environment
-        self._families: list[Callable[[bool], Iterator[str]]] = []  # told whether they are OpenMetrics
+        # Told whether they are OpenMetrics. None is a method of the page: the two would hold each other.
+        self._families: list[Callable[[bool], Iterator[str]]] = []
 
     def numbers(self, points: Iterable[Number]) -> None:
         """Add counters and gauges; points of one metric need not stand together."""
@@ -55,7 +56,7 @@ class Page:
         for point in points:
             if math.isfinite(point.value):
                 by_name.setdefault(point.metric.name, []).append(point)
-        self._families += [partial(self._numbers, group[0].metric, group) for group in by_name.values()]
+        self._families += [partial(_numbers, self._base, group[0].metric, group) for group in by_name.values()]
 
     def histograms(self, found: Iterable[tuple[Metric, Attributes, Classic]]) -> None:
         """Add classic histograms; where any of them names its source, all of its metric have that label."""
@@ -63,7 +64,7 @@ class Page:
         for metric, attributes, histogram in found:
             _, rows = by_name.setdefault(metric.name, (metric, []))
             rows.append(_Row(attributes, histogram.cumulative(), histogram.sum, dict(histogram.exemplars)))
-        self._families += [partial(self._histograms, metric, rows) for metric, rows in by_name.values()]
+        self._families += [partial(_histograms, self._base, metric, rows) for metric, rows in by_name.values()]
 
     def info(self, metric: Metric, label: str, value: str) -> None:
         """Add a gauge of 1 whose label is what it says."""
@@ -77,36 +78,40 @@ class Page:
         lines = [line for family in self._families for line in family(openmetrics)]
         return "\n".join([*lines, *(("# EOF",) if openmetrics else ()), ""]).encode("utf-8", "replace")
 
-    def _numbers(self, metric: Metric, points: list[Number], openmetrics: bool) -> Iterator[str]:
-        # A counter's name ends in `_total`, whatever the signal's own is.
-        name = family = metric.prometheus
-        if metric.kind == "counter":
-            family = name.removesuffix("_total")
-            name = f"{family}_total"
-        yield from _opening(family if openmetrics else name, metric, openmetrics=openmetrics)
-        labels = self._labels(metric)
-        for point in points:
-            yield f"{name}{{{_pairs(self._values(labels, point.attributes))}}} {_value_text(point.value)}"
 
-    def _histograms(self, metric: Metric, rows: list[_Row], openmetrics: bool) -> Iterator[str]:
-        sourced = any(key == SOURCE for row in rows for key, _ in row.attributes)
-        labels = [*self._labels(metric), *([LABELS[SOURCE]] if sourced else ())]
-        yield from _opening(metric.prometheus, metric, openmetrics=openmetrics)
-        for row in rows:
-            values = self._values(labels, row.attributes)
-            lines = _buckets(metric.prometheus, values, row.buckets)
-            if openmetrics:
-                for place, exemplar in row.exemplars.items():
-                    lines[place] += _exemplar(exemplar)
-            yield from lines
-            yield from _whole(metric.prometheus, values, row, openmetrics=openmetrics)
+def _numbers(base: Values, metric: Metric, points: list[Number], openmetrics: bool) -> Iterator[str]:
+    # A counter's name ends in `_total`, whatever the signal's own is.
+    name = family = metric.prometheus
+    if metric.kind == "counter":
+        family = name.removesuffix("_total")
+        name = f"{family}_total"
+    yield from _opening(family if openmetrics else name, metric, openmetrics=openmetrics)
+    labels = _labels(base, metric)
+    for point in points:
+        yield f"{name}{{{_pairs(_values(base, labels, point.attributes))}}} {_value_text(point.value)}"
 
-    def _labels(self, metric: Metric) -> list[str]:
-        return [*self._base, LABELS[REQUEST_MODEL], *metric.labels]
 
-    def _values(self, labels: list[str], attributes: Attributes) -> Values:
-        values = self._base | {LABELS[key]: value for key, value in attributes}
-        return {label: values.get(label, "") for label in labels}
+def _histograms(base: Values, metric: Metric, rows: list[_Row], openmetrics: bool) -> Iterator[str]:
+    sourced = any(key == SOURCE for row in rows for key, _ in row.attributes)
+    labels = [*_labels(base, metric), *([LABELS[SOURCE]] if sourced else ())]
+    yield from _opening(metric.prometheus, metric, openmetrics=openmetrics)
+    for row in rows:
+        values = _values(base, labels, row.attributes)
+        lines = _buckets(metric.prometheus, values, row.buckets)
+        if openmetrics:
+            for place, exemplar in row.exemplars.items():
+                lines[place] += _exemplar(exemplar)
+        yield from lines
+        yield from _whole(metric.prometheus, values, row, openmetrics=openmetrics)
+
+
+def _labels(base: Values, metric: Metric) -> list[str]:
+    return [*base, LABELS[REQUEST_MODEL], *metric.labels]
+
+
+def _values(base: Values, labels: list[str], attributes: Attributes) -> Values:
+    values = base | {LABELS[key]: value for key, value in attributes}
+    return {label: values.get(label, "") for label in labels}
 
 
 def _opening(name: str, metric: Metric, *, openmetrics: bool) -> tuple[str, str]:

@@ -137,6 +137,9 @@ class Onlooker:
         for line in self._told:
             if line not in before:
                 log.warning("%s", line)
+        for line in before:
+            if line not in self._told:
+                log.info("no longer so: %s", line)
 
     def _judge(self, growth: Growth) -> None:
         for (metric, model), grown in growth.histograms.items():

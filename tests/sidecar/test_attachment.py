@@ -219,3 +219,21 @@ def test_a_token_is_read_though_there_are_no_pages(elsewhere: Path) -> None:
     (elsewhere / "token").write_text("s3cret\n")
     made = read({"FIRSTTOKEN_ADMIN": "off", "FIRSTTOKEN_TOKEN_FILE": "token"})
     assert (made.admin, made.admin_token) == (None, "s3cret")
+
+
+@pytest.mark.parametrize(("root", "own", "heard"), [("ERROR", "NOTSET", True), ("ERROR", "ERROR", False)])
+@on_asyncio
+async def test_warnings_are_heard_in_a_host_that_logs_errors_alone(root: str, own: str, heard: bool) -> None:
+    """As vLLM's image does; a level that someone has set for us stays."""
+    top, ours = logging.getLogger(), logging.getLogger("sidecar")
+    before = top.level, ours.level
+    top.setLevel(root)
+    ours.setLevel(own)
+    try:
+        attachment = Attachment(plain(nothing), {}, read({"FIRSTTOKEN_ADMIN": "off", "FIRSTTOKEN_GPU": "off"}))
+        attachment.begin()
+        assert ours.isEnabledFor(logging.WARNING) is heard
+        await attachment.end()
+    finally:
+        top.setLevel(before[0])
+        ours.setLevel(before[1])

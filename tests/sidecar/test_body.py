@@ -1,10 +1,11 @@
 """Which bodies are read as what, and what becomes of those that cannot be."""
 
+import gc
 import gzip
 
 import pytest
 
-from sidecar.body import Body
+from sidecar.body import Body, PackedReader
 from sidecar.dialects import Ask, read_ask, recognise
 
 
@@ -71,3 +72,15 @@ def test_a_body_of_an_unread_type_is_counted_once() -> None:
     for data in (b"a", b"b"):
         assert body.feed(data) == []
     assert body.unread == 1
+
+
+def test_a_packed_body_goes_with_its_last_reference() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        Body(STREAMED, 200, content_type="text/event-stream", content_encoding="gzip").feed(
+            gzip.compress(b"data: 1\n\n")
+        )
+        assert not [found for found in gc.get_objects() if type(found) is PackedReader]
+    finally:
+        gc.enable()

@@ -218,3 +218,13 @@ def test_it_is_no_request_of_ours() -> None:
     seen.catch_up()
     assert seen.has_seen
     assert seen.gauges(0) == []
+
+
+def test_what_can_be_backed_after_all_is_said_too(caplog: pytest.LogCaptureFixture) -> None:
+    """The first pages of an engine may lack what the next ones have."""
+    seen = onlooker(FAST)
+    with caplog.at_level(logging.INFO):
+        show(seen, RUNNING)
+        show(seen, RUNNING, ttft(1, 0))
+    first, last = (record.message for record in caplog.records)
+    assert last == f"no longer so: {first}"

@@ -1,10 +1,28 @@
 """The stream eye: sees every token of an inference server's answers and says how long users waited.
 
-Pure rooms: `sse` (bytes to events), `encoding` (packed bytes to bytes), `body` (a response to events), `facts` (what
-one event can say), `dialects` and its pages (what the events of each API say), `exchange` (one request's timeline) and
-its `record`, `deadlines` (good or bad, and when), `scrape` and `engines` (a server's own metrics). They take bytes and
-times and give frozen values; none reads a clock or opens a socket. The shells around them hold sockets, clock and
-OpenTelemetry.
+    a request ─▶ proxy, relay | middleware, asgi_relay ─▶ watch ─▶ exchange ─▶ deadlines ─▶ eye ─▶ tally ─▶ pages, emit
+    an engine ─▶ poller ─▶ metrics_text ─▶ scrape, engine_view ─▶ pages, emit
+
+The rooms, by what they are about. Those with a * are shells, which hold sockets, clocks, threads and chance; the others
+take bytes, times and values, and give values.
+
+    the start         cli* options settings* tls_options otlp_settings plan* limits log*
+    one process       service* scrape_only* telemetry* lifecycle* daemon_thread* spec_watch*
+    several of them   workers* worker_slot* worker_pipe* worker* workers_eye shared_address*
+    clients           proxy_server* proxy* listener* address trust client own_answer
+    the server        upstream* certificates* tls* tls_transport*
+    a request's way   relay* fast_path upload
+    within a server   middleware* attachment* asgi* asgi_relay*
+    HTTP/1.1          http_head http_read encoding trace_context
+    what is said      sse body facts dialects dialects_openai dialects_native tokens template exchange record
+    usage asked for   usage_policy usage_ask usage_hide usage_pass*
+    judging           eye watch* deadlines deadline_timer* labels faults
+    counting          tally series histogram exemplar
+    the engine        engines engine_search poller* metrics_text scrape
+    its requests      engine_requests engine_counts engine_histograms engine_growth engine_latencies engine_view
+    without requests  engine_eye backing
+    GPUs              gpu* gpu_driver* gpu_facts
+    telling           emit* delivery* otlp_wire otlp_spans otlp_metrics pages* exposition admin* accept
 
 What can go wrong has one room that says so and one border where it ends. None of these leaves the process.
 
@@ -16,6 +34,5 @@ What can go wrong has one room that says so and one border where it ends. None o
     PollError      poller          a page gives no answer that can be used   poller: counted by reason
     UnpackError    encoding        a packed body cannot be read              body: the answer counts as unparsed
     NvmlError      gpu_driver      a GPU refuses a question                  gpu: that answer is absent
-    ExchangeError  exchange        of it there is only one kind:
-      OrderError                   a shell told of things out of order       faults: counted, the request goes on
+    OrderError     exchange        a shell told of things out of order       faults: counted, the request goes on
 """

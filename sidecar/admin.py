@@ -16,6 +16,7 @@ from typing import cast
 
 from sidecar import limits
 from sidecar.accept import wants_openmetrics
+from sidecar.faults import told
 from sidecar.http_head import RequestHead, find, find_all, tokens
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class AdminDoor:
         return hmac.compare_digest(given, b"Bearer " + token.encode())
 
     def close(self) -> None:
+        """Close every connection; what was written of its answer still leaves."""
         for connection in list(self.open):
             connection.close()
 
@@ -98,7 +100,6 @@ class AdminConnection(asyncio.Protocol):
         self._rest()
 
     def data_received(self, data: bytes) -> None:
-        self._rest()
         self._unread += data
         self._next()
 
@@ -120,7 +121,7 @@ class AdminConnection(asyncio.Protocol):
             self._transport.close()
 
     def _rest(self) -> None:
-        """End the connection if nothing comes for a while; a client that takes nothing either gets no more."""
+        """End the connection if no whole request comes for a while; a client that takes nothing either gets no more."""
         if self._idle is not None:
             self._idle.cancel()
         self._idle = asyncio.get_running_loop().call_later(limits.ADMIN_IDLE_S, self._expire)
@@ -161,6 +162,7 @@ class AdminConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _take(self, head: RequestHead | None) -> None:
+        self._rest()
         if head is None:
             self._send(Answer(400, b"not a valid HTTP/1.1 request\n"), body=True, keep=False)
             return
@@ -198,7 +200,7 @@ class AdminConnection(asyncio.Protocol):
 
 
 def _unmade(error: Exception) -> Answer:
-    log.error("a page of the admin address cannot be made: %s", type(error).__name__)
+    log.error("a page of the admin address cannot be made: %s", told(error))
     return Answer(500, b"this page cannot be made\n")
 
 

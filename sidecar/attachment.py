@@ -30,6 +30,7 @@ from sidecar.address import Address
 from sidecar.admin import AdminDoor
 from sidecar.asgi import ITSELF, App, InnerPages, Scope
 from sidecar.eye import Eye
+from sidecar.http_head import CLASS_HEADER
 from sidecar.listener import ListenError, listen
 from sidecar.otlp_settings import ExportSettings
 from sidecar.plan import Plan
@@ -56,93 +57,94 @@ class Setup:
     scrape_interval_s: float
 
 
-class Reader:
-    """Reads an environment; what cannot be used is told and replaced, and `ok` is False from then on."""
+class Environment:
+    """Reads `variables`; what cannot be used is told and replaced, and `ok` is False from then on."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self.environ, self.ok = environ, True
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self.variables, self.ok = variables, True
 
     def word(self, name: str, default: str) -> str:
-        return self.environ.get(f"FIRSTTOKEN_{name}", "").strip() or default
+        """`FIRSTTOKEN_<name>`; one that is empty is not set."""
+        return self.variables.get(f"FIRSTTOKEN_{name}", "").strip() or default
 
     def number(self, name: str, default: float, *, low: float, high: float = 1e15) -> float:
+        """A number from `low` to `high`."""
         word = self.word(name, f"{default:g}")
         return self.attempt(lambda: settings.number(f"FIRSTTOKEN_{name}", word, low=low, high=high), default)
 
     def one_of(self, name: str, *choices: str) -> str:
         """One of `choices`, of which the first is the default."""
         word = self.word(name, choices[0])
-        if word in choices:
-            return word
-        return self.attempt(
-            lambda: _refuse(f"FIRSTTOKEN_{name}={word} is unknown: use {', '.join(choices)}"), choices[0]
-        )
+        if word not in choices:
+            self._leave_out(f"FIRSTTOKEN_{name}={word} is unknown: use {', '.join(choices)}")
+            return choices[0]
+        return word
 
     def attempt(self, read: Callable[[], T], otherwise: T) -> T:
+        """What `read` gives, or `otherwise` where it finds something wrong."""
         try:
             return read()
         except (UsageError, ValueError) as error:
-            log.error("%s: %s: left out", PROGRAM, error)
-            self.ok = False
+            self._leave_out(str(error))
             return otherwise
 
-
-def _refuse(message: str) -> str:
-    raise UsageError(message)
+    def _leave_out(self, why: str) -> None:
+        log.error("%s: %s: left out", PROGRAM, why)
+        self.ok = False
 
 
 def read(environ: Mapping[str, str]) -> Setup:
     """What `environ` and the files it names decide. Never fails."""
-    reader = Reader(environ)
-    service, spec = _service(reader)
-    endpoint = reader.word("OTLP_ENDPOINT", "") or None
-    export = reader.attempt(
+    environment = Environment(environ)
+    service, spec = _service(environment)
+    endpoint = environment.word("OTLP_ENDPOINT", "") or None
+    export = environment.attempt(
         lambda: otlp_settings.read(environ, endpoint=endpoint), ExportSettings(traces=None, metrics=None)
     )
-    admin, token = _admin(reader)
-    engine = reader.one_of("ENGINE", scrape.AUTO, *scrape.ENGINES)
-    interval_s = reader.number("SCRAPE_INTERVAL", limits.SCRAPE_INTERVAL_S, low=0.1)
-    asks_app = reader.one_of("SCRAPE", "auto", "off") == "auto"
+    admin, token = _admin(environment)
+    engine = environment.one_of("ENGINE", scrape.AUTO, *scrape.ENGINES)
+    interval_s = environment.number("SCRAPE_INTERVAL", limits.SCRAPE_INTERVAL_S, low=0.1)
+    asks_app = environment.one_of("SCRAPE", "auto", "off") == "auto"
     plan = Plan(
         service=service,
         version=settings.version(),
         source="middleware",
         export=export,
         spec=spec,
-        class_header=reader.word("CLASS_HEADER", "x-firsttoken-class"),
-        max_models=int(reader.number("MAX_MODELS", limits.MAX_MODELS, low=1, high=10_000)),
-        sample_ratio=reader.number("SAMPLE", 1.0, low=0, high=1),
+        class_header=environment.word("CLASS_HEADER", CLASS_HEADER),
+        max_models=int(environment.number("MAX_MODELS", limits.MAX_MODELS, low=1, high=10_000)),
+        sample_ratio=environment.number("SAMPLE", 1.0, low=0, high=1),
         models=asks_app,
         scrape=asks_app,
-        gpu=reader.one_of("GPU", "auto", "off") == "auto",
+        gpu=environment.one_of("GPU", "auto", "off") == "auto",
         visible_gpus=environ.get("CUDA_VISIBLE_DEVICES"),
-        config_ok=reader.ok,
+        config_ok=environment.ok,  # last: all has been read
     )
     return Setup(plan, admin, token, engine, interval_s)
 
 
-def _service(reader: Reader) -> tuple[str, Spec | None]:
-    environ = reader.environ
-    named = reader.word("SERVICE", "") or environ.get("OTEL_SERVICE_NAME", "").strip() or None
+def _service(environment: Environment) -> tuple[str, Spec | None]:
+    environ = environment.variables
+    named = environment.word("SERVICE", "") or environ.get("OTEL_SERVICE_NAME", "").strip() or None
     without: tuple[str, Spec | None] = (named or settings.DEFAULT_SERVICE, None)
 
     def chosen() -> tuple[str, Spec | None]:
         specs = settings.load(settings.spec_paths(None, environ))
-        return settings.service(named, specs, strict=bool(reader.word("SLO", "")))
+        return settings.service(named, specs, strict=bool(environment.word("SLO", "")))
 
-    return reader.attempt(chosen, without)
+    return environment.attempt(chosen, without)
 
 
-def _admin(reader: Reader) -> tuple[Address | None, str | None]:
+def _admin(environment: Environment) -> tuple[Address | None, str | None]:
     """The address of the pages, if they are to be shown, and the admin token, if there is one."""
-    word, file = reader.word("ADMIN", ADMIN), reader.word("TOKEN_FILE", "") or None
+    word, file = environment.word("ADMIN", ADMIN), environment.word("TOKEN_FILE", "") or None
 
     def listened() -> tuple[Address | None, str | None]:
         address = None if word == "off" else settings.address("FIRSTTOKEN_ADMIN", word)
         return address, settings.token(file, address, insecure=False)
 
     none: tuple[Address | None, str | None] = (None, None)
-    return reader.attempt(listened, none)
+    return environment.attempt(listened, none)
 
 
 class Attachment:

@@ -7,7 +7,6 @@ An event loop's listener keeps one context for good, so it gets one that begins 
 failed handshake is told too, and their number is bounded: the event loop does neither.
 """
 
-import asyncio
 import logging
 import ssl
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from weakref import WeakSet
 
 from sidecar import limits
 from sidecar.address import Address, is_local
+from sidecar.daemon_thread import on_daemon_thread
 from sidecar.settings import UsageError
 from sidecar.tls import Presented, Trust, believing, presenting, reason
 
@@ -98,8 +98,8 @@ class Reread:
         if self._latest is None:
             return True
         try:
-            self._latest = await asyncio.get_running_loop().run_in_executor(None, self._make)
-        except UsageError as error:
+            self._latest = await on_daemon_thread(self._make, within_s=limits.READ_S)
+        except (UsageError, TimeoutError) as error:
             log.error("reload: %s: what was read before stays", error)
             return False
         return True

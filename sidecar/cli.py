@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 from sidecar import limits, log, settings
+from sidecar.http_head import CLASS_HEADER
 from sidecar.settings import UsageError
 
 if TYPE_CHECKING:
@@ -46,13 +47,13 @@ def serve(options: "Options") -> int:
     from sidecar.service import Sidecar
     from sidecar.workers import Workers, WorkersError
 
-    async def life() -> None:
+    async def run() -> None:
         serving = Workers if options.workers > 1 else Sidecar
         attach = ScrapeOnly if options.upstream is None else serving
         await attach(options, asyncio.get_running_loop()).run()
 
     try:
-        uvloop.run(life())
+        uvloop.run(run())
     except (ListenError, UsageError) as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return 2
@@ -90,7 +91,7 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     flag("inject-usage", "auto", "ask the server for token counts and hide them from who did not ask", "auto|on|off")
     flag("sample", "1.0", "share of spans exported; requests that broke an objective always are", "RATIO")
     flag("host-header", "keep", "keep the client's Host, or send the upstream's", "keep|upstream")
-    flag("class-header", "x-firsttoken-class", "header that names a class, from loopback or with the token", "NAME")
+    flag("class-header", CLASS_HEADER, "header that names a class, from loopback or with the token", "NAME")
     flag("max-models", str(limits.MAX_MODELS), "models with a label of their own; the rest are `other`", "N")
     flag("max-body", str(limits.MAX_BODY_BYTES), "largest request body in bytes", "BYTES")
     flag("on-disconnect", "cancel", "when a client leaves: cancel at the server or let its answer end", "cancel|drain")

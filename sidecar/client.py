@@ -1,7 +1,9 @@
-"""Who an answer is for: what an exchange asks of a client's connection, and of the client that has left."""
+"""Who an answer is for: what an exchange asks of a client's connection, and of the clients that have left."""
 
 from collections.abc import Callable
 from typing import Protocol
+
+from sidecar import limits
 
 
 class Client(Protocol):
@@ -11,6 +13,10 @@ class Client(Protocol):
     def draining(self) -> bool: ...
 
     @property
+    def leftovers(self) -> "Leftovers | None":
+        """Who takes its answer when it leaves; None: then the answer is cancelled."""
+
+    @property
     def write(self) -> Callable[[bytes], None]: ...
     def finished(self, *, keep: bool) -> None: ...
     def cut(self) -> None: ...
@@ -18,25 +24,39 @@ class Client(Protocol):
     def enter_tunnel(self) -> None: ...
 
 
-class Nobody:
-    """The client that has left, while the server ends its answer."""
+class Leftovers:
+    """The client of every answer that its server may end though nobody waits for it; `answers`: how many there are.
+
+    Each is a connection to the server that no limit on clients counts, so they have one of their own."""
 
     draining = False
+    leftovers: "Leftovers | None" = None
+
+    def __init__(self) -> None:
+        self.answers = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more may be."""
+        return self.answers < limits.LEFTOVERS
+
+    def begin(self) -> None:
+        """One more client has left its answer."""
+        self.answers += 1
 
     def write(self, data: bytes) -> None:
         """Drop it."""
 
-    def finished(self, *, keep: bool) -> None:
-        """There is no connection to keep."""
+    def finished(self, *, keep: bool) -> None:  # noqa: ARG002  there is no connection to keep
+        """An answer has ended."""
+        self.answers -= 1
 
     def cut(self) -> None:
-        """There is none to cut."""
+        """An answer has broken off."""
+        self.answers -= 1
 
     def hold_upload(self, *, hold: bool) -> None:
         """Nothing more comes."""
 
     def enter_tunnel(self) -> None:
-        """Never asked: a tunnel is not drained."""
-
-
-NOBODY = Nobody()
+        """Nothing more comes."""

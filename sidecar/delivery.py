@@ -117,6 +117,7 @@ class HttpSender:
         return http.client.HTTPSConnection(host, port, context=context)
 
     def close(self) -> None:
+        """Let go of the connection; the next sending makes another."""
         self._socket = None
         if self._connection is not None:
             with contextlib.suppress(OSError):
@@ -154,6 +155,7 @@ class GrpcSender:
         return Sent("accepted", refused_items=_refused_items(content))
 
     def close(self) -> None:
+        """Let go of the channel, for good."""
         self._channel.close()
 
 

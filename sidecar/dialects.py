@@ -1,6 +1,6 @@
 """The APIs that the eye can read: one table, a row for each, and how a request finds its row.
 
-`recognise` looks at method and path alone; `read_ask` looks into the request's body, or into its head and tail when it
+`recognise` looks at the path alone; `read_ask` looks into the request's body, or into its head and tail when it
 is long, and says what is asked. A row names pure functions from `dialects_openai` and `dialects_native`; to add a
 dialect is to add a section there and a row here, with its recorded bytes as test data. What no row matches is proxied
 and never counted.
@@ -30,7 +30,8 @@ class Dialect:
 
     `generates`: whether a body asks for an answer; None: each does. `streams`: what the path itself says about
     streaming; None leaves it to the body, whose silence means `streams_by_default`. `ends`: whether a whole stream
-    always carries an end mark or a finish reason.
+    always carries an end mark or a finish reason. `refine`, of a path that several servers share: which of them it is,
+    by the keys of the body.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Dialect:
     ends: bool = True
     overload_429: bool = False
     path_model: str | None = None
+    refine: "Callable[[Json], Dialect] | None" = None
 
 
 class Ask(NamedTuple):
@@ -69,6 +71,14 @@ def _ollama_generates(body: Json) -> bool:
     return bool(body.get("messages") or body.get("prompt") or body.get("images"))
 
 
+def _sglang_or_tgi(body: Json) -> Dialect:
+    return TGI_WHOLE if "inputs" in body and "text" not in body else SGLANG
+
+
+def _invoked(body: Json) -> Dialect:
+    return next((dialect for key, dialect in _INVOCATION_KEYS if key in body), CHAT)
+
+
 def _sglang_choices(body: Json) -> int:
     text = body.get("text") or body.get("input_ids")
     batch = len(text) if isinstance(text, list) and text and isinstance(text[0], str | list) else 1
@@ -77,7 +87,7 @@ def _sglang_choices(body: Json) -> int:
 
 
 CHAT = Dialect("openai.chat", "chat", openai.chat_event, openai.chat_answer)
-INVOCATIONS = replace(CHAT)
+INVOCATIONS = replace(CHAT, refine=_invoked)
 COMPLETIONS = Dialect(
     "openai.completions",
     "text_completion",
@@ -106,7 +116,14 @@ OLLAMA_CHAT = Dialect(
 )
 OLLAMA_GENERATE = replace(OLLAMA_CHAT, name="ollama.generate", operation="text_completion")
 LLAMACPP = Dialect("llamacpp", "text_completion", native.llamacpp_event, native.llamacpp_event)
-SGLANG = Dialect("sglang", "text_completion", native.sglang_event, native.sglang_event, choices=_sglang_choices)
+SGLANG = Dialect(
+    "sglang",
+    "text_completion",
+    native.sglang_event,
+    native.sglang_event,
+    choices=_sglang_choices,
+    refine=_sglang_or_tgi,
+)
 TRITON = Dialect(
     "triton",
     "text_completion",
@@ -137,15 +154,8 @@ _TRITON_PATH = re.compile(r"/v2/models/([^/]+)(?:/versions/[^/]+)?/generate(_str
 _DEPLOYMENT_PATH = re.compile(r"/deployments/([^/]+)/(?:chat/)?completions$")
 
 
-def recognise(method: str, path: str) -> Dialect | None:
-    """The dialect of a request by its method and path (without query); None for all that is no ask for an answer."""
-    if method != "POST":
-        return None
-    return _USUAL_PATHS.get(path) or _by_path(path)
-
-
-def asked_at(target: bytes) -> Dialect | None:
-    """The dialect of a POST to a raw target, query and all: as `recognise`."""
+def recognise(target: bytes) -> Dialect | None:
+    """The dialect of a POST to a raw target, query and all; None for all that is no ask for an answer."""
     text = target.decode("latin-1")
     return _USUAL_PATHS.get(text) or _by_path(text.partition("?")[0])
 
@@ -187,10 +197,9 @@ def read_ask(
     A long body is looked into at its head (`body`, with `complete=False`) and its last bytes (`tail`), since many
     clients write `model` and `stream` after the messages; `size` is its whole length in bytes.
     """
-    shared = dialect is SGLANG or dialect is INVOCATIONS  # one path of several servers
-    fields = _parsed(body) if complete else _glimpsed(body, tail, _TELLING_KEYS if shared else ())
-    if shared:
-        dialect = _refined(dialect, fields)
+    fields = _parsed(body) if complete else _glimpsed(body, tail, () if dialect.refine is None else _TELLING_KEYS)
+    if dialect.refine is not None:
+        dialect = dialect.refine(fields)
     stream = fields.get("stream") if dialect.streams is None else dialect.streams
     if not isinstance(stream, bool):
         stream = dialect.streams_by_default
@@ -206,13 +215,6 @@ def read_ask(
         prompt_bytes=len(body) if size is None else size,
         generates=dialect.generates is None or not complete or bool(dialect.generates(fields)),
     )
-
-
-def _refined(dialect: Dialect, fields: dict[str, Json]) -> Dialect:
-    """The dialect of one server among those that share a path: the body's keys tell which."""
-    if dialect is SGLANG:
-        return TGI_WHOLE if "inputs" in fields and "text" not in fields else SGLANG
-    return next((other for key, other in _INVOCATION_KEYS if key in fields), CHAT)
 
 
 def _parsed(body: bytes) -> dict[str, Json]:

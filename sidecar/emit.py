@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from sidecar import limits, otlp_metrics, otlp_wire
 from sidecar.delivery import GrpcSender, HttpSender, Sent, sender
+from sidecar.faults import told
 from sidecar.otlp_settings import Endpoint, ExportSettings, Lane
 from sidecar.tally import Interval
 from slo.signals import SERVICE_VERSION
@@ -56,15 +57,18 @@ class Outbox:
         return lost
 
     def first(self) -> Parcel | None:
+        """The oldest, which stays; None when there is none."""
         return self._parcels[0] if self._parcels else None
 
     def take(self) -> Parcel:
+        """The oldest; there is one."""
         parcel = self._parcels.popleft()
         self._bytes -= len(parcel.body)
         return parcel
 
     @property
     def items(self) -> int:
+        """How many spans or points wait."""
         return sum(parcel.items for parcel in self._parcels)
 
 
@@ -110,6 +114,7 @@ class LaneThread(threading.Thread):
 
     @property
     def waiting_items(self) -> int:
+        """How many spans or points are encoded and not yet sent."""
         return self._outbox.items
 
     def _pause_s(self) -> float | None:
@@ -123,7 +128,7 @@ class LaneThread(threading.Thread):
                 if lost := self._outbox.put(parcel):
                     self._dropped(self._lane, "retry_queue_full", lost)
         except Exception as error:  # noqa: BLE001  a fault in one batch must not end the export of all others
-            log.error("%s could not be encoded: %s", self._lane, type(error).__name__)
+            log.error("%s could not be encoded: %s", self._lane, told(error))
             self._dropped(self._lane, "encoding", 1)
             self.wakened.set()  # for those behind it
 
@@ -146,7 +151,7 @@ class LaneThread(threading.Thread):
         try:
             return send.send(parcel.body, timeout_s=timeout_s)
         except Exception as error:  # noqa: BLE001  a sender's own fault must not end the lane
-            log.error("%s could not be sent: %s", self._lane, type(error).__name__)
+            log.error("%s could not be sent: %s", self._lane, told(error))
             return Sent("refused", "fault")
 
     def _back_off(self, sent: Sent) -> None:
@@ -191,15 +196,18 @@ class Emitter:
             self._lanes["metrics"] = LaneThread("metrics", settings.metrics, self._encode_metrics, self.dropped)
 
     def start(self) -> None:
+        """Begin to send; what is offered before waits."""
         for lane in self._lanes.values():
             lane.start()
 
     @property
     def wants_spans(self) -> bool:
+        """Whether spans have an endpoint."""
         return "traces" in self._lanes
 
     @property
     def wants_metrics(self) -> bool:
+        """Whether metrics have an endpoint."""
         return "metrics" in self._lanes
 
     def offer_span(self, span: bytes) -> bool:

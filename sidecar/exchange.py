@@ -34,22 +34,16 @@ from orjson import loads
 from sidecar.body import Body
 from sidecar.dialects import Ask
 from sidecar.facts import ANSWER, MAX_CHOICES, STRANGE, Event, Json, error_type
-from sidecar.form import Form, learn
 from sidecar.record import Outcome, Record, outcome_of_status
 from sidecar.sse import RawEvent
+from sidecar.template import Template, learn
 from sidecar.tokens import Tokens
 
-__all__ = ["Exchange", "ExchangeError", "OrderError", "Outcome", "Record", "State"]
-
 END_MARK = b"[DONE]"
-MAX_FORMS = 8  # learnt in vain before a stream is held to have none
+MAX_TEMPLATE_TRIES = 8  # tried in vain before a stream is held to have none
 
 
-class ExchangeError(Exception):
-    """The errors of this room; `OrderError` is the only one."""
-
-
-class OrderError(ExchangeError):
+class OrderError(Exception):
     """A call that cannot come in this state: the shell's fault, never a peer's."""
 
 
@@ -72,8 +66,8 @@ class Exchange:
     """One admitted request, from the moment it is held to its end.
 
     Until then its live facts may be read: `status`, `streamed`, `token_events`, `ended`, and when things were first
-    seen: `received_at_ns` (an event, or a byte of another body), `first_token_at_ns`, `last_token_at_ns`,
-    `finished_at_ns` (the answer's own end).
+    seen: `received_at_ns` (an event, or a byte of another body; a head or a comment is neither), `first_token_at_ns`,
+    `last_token_at_ns`, `finished_at_ns` (the answer's own end).
     """
 
     __slots__ = (
@@ -81,15 +75,15 @@ class Exchange:
         "_end",
         "_error",
         "_finish",
-        "_form",
-        "_forms_left",
         "_known",
         "_last_read_at_ns",
         "_overload_429",
         "_read",
         "_response_model",
         "_state",
+        "_template",
         "_tokens",
+        "_tries_left",
         "_unparsed",
         "ask",
         "finished_at_ns",
@@ -113,8 +107,8 @@ class Exchange:
         self._tokens = Tokens(ask.choices)
         self._last_read_at_ns: int | None = None
         self._known = False
-        self._form: Form | None = None
-        self._forms_left = MAX_FORMS
+        self._template: Template | None = None
+        self._tries_left = MAX_TEMPLATE_TRIES
         self._unparsed = 0
         self._finish: dict[int, str] = {}
         self._error: str | None = None
@@ -140,11 +134,6 @@ class Exchange:
     def ended(self) -> bool:
         """Whether the outcome stands."""
         return self._end is not None
-
-    @property
-    def received_anything(self) -> bool:
-        """Whether something of an answer came: an event, or a byte of another body. A head or a comment is neither."""
-        return self.received_at_ns is not None
 
     def response_started(self, status: int, content_type: str = "", *, content_encoding: str = "", at_ns: int) -> None:
         """The final head of the response (not a 1xx), at `at_ns`."""
@@ -174,37 +163,37 @@ class Exchange:
         return self._tokens.events - before
 
     def feed_and_learn(self, data: bytes, at_ns: int) -> int:
-        """As `feed`, and learn the read's form when it was a token and nothing else (see `form`)."""
+        """As `feed`, and learn the read's template when it was a token and nothing else (see `template`)."""
         begins_event = self._body is not None and self._body.at_boundary
         tokens = self.feed(data, at_ns)
         if tokens == 1 and begins_event and self._body is not None and self._body.at_boundary:
-            known = self._form is not None and self._form.frames(data)
-            if not known and self._forms_left:
-                self._forms_left -= 1
-                self._form = learn(data, self._read) or self._form
+            known = self._template is not None and self._template.frames(data)
+            if not known and self._tries_left:
+                self._tries_left -= 1
+                self._template = learn(data, self._read) or self._template
         return tokens
 
     @property
-    def form(self) -> Form | None:
-        """The form of reads that may be told next by their texts alone, if one was learnt."""
+    def template(self) -> Template | None:
+        """The template of reads that may be told next by their texts alone, if one was learnt."""
         body = self._body
-        return self._form if body is not None and body.at_boundary else None
+        return self._template if body is not None and body.at_boundary else None
 
     @property
     def may_learn(self) -> bool:
         """Whether `feed_and_learn` still learns: not on a stream whose reads have nothing in common."""
-        return self._forms_left > 0
+        return self._tries_left > 0
 
     def feed_texts(self, texts: list[bytes], at_ns: list[int]) -> int:
-        """Reads of `form` in order, each at its own time: the same as to `feed` each, far cheaper."""
-        form = self.form
-        if form is None:
+        """Reads of `template` in order, each at its own time: the same as to `feed` each, far cheaper."""
+        template = self.template
+        if template is None:
             return 0
-        if not form.is_text(texts):
-            return sum(self.feed(form.read(text), time_ns) for text, time_ns in zip(texts, at_ns, strict=True))
-        self._tokens.run(at_ns, answer=form.fact is ANSWER)
+        if not template.is_text(texts):
+            return sum(self.feed(template.read(text), time_ns) for text, time_ns in zip(texts, at_ns, strict=True))
+        self._tokens.run(at_ns, answer=template.fact is ANSWER)
         self._last_read_at_ns = at_ns[-1]
-        self._forms_left = MAX_FORMS
+        self._tries_left = MAX_TEMPLATE_TRIES
         return len(texts)
 
     def _out_of_turn(self, what: str) -> int:

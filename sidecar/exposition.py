@@ -40,7 +40,7 @@ class _Row:
     exemplars: dict[int, Exemplar]
 
 
-class Page:
+class Exposition:
     """One scrape's answer in the making. What is added is kept as it is now, whatever is counted afterwards."""
 
     def __init__(self, service: str, environment: str) -> None:

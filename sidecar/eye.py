@@ -7,17 +7,18 @@ The proxy tells a `Watch` what happened to its request, always through `Eye.look
 from collections.abc import Callable, Iterable
 
 from sidecar import dialects
-from sidecar.alarm import Alarm
+from sidecar.deadline_timer import DeadlineTimer
 from sidecar.deadlines import Judge, Rule, StateSeconds, Verdict, matching, rules
-from sidecar.exchange import Exchange, Record
+from sidecar.exchange import Exchange
 from sidecar.exemplar import Trace
 from sidecar.faults import Faults
 from sidecar.http_head import RequestHead
 from sidecar.labels import ModelLabels
+from sidecar.record import EndedRequest, Record
 from sidecar.series import Events, ModelSeries
 from sidecar.tally import Attributes, Number, Tally
 from sidecar.usage_policy import UsagePolicy
-from sidecar.watch import EndedRequest, Watch
+from sidecar.watch import Watch
 from slo.objective import Objective, Spec
 from slo.signals import (
     BAD,
@@ -58,14 +59,14 @@ class Eye:
 
     def __init__(
         self,
-        alarm: Alarm,
+        timer: DeadlineTimer,
         *,
         tally: Tally,
         labels: ModelLabels,
         ended: Callable[[EndedRequest], Trace | None],
         class_header: bytes,
     ) -> None:
-        self.alarm, self.tally, self.labels = alarm, tally, labels
+        self.timer, self.tally, self.labels = timer, tally, labels
         self.kv_occupancy: float | None = None
         self.overload_429 = False
         self.exports_spans = True
@@ -137,6 +138,7 @@ class Eye:
         return known[1] if known is not None and known[0] is objective else objective.hash
 
     def learn(self, model: str | None) -> None:
+        """Let a model that the server has served have a label, and series, of its own."""
         if self.labels.learn(model) and model is not None:
             self.introduce((model,))
 
@@ -147,7 +149,7 @@ class Eye:
         return self.look(self._admit, head, trusted) if head.method == b"POST" else None
 
     def _admit(self, head: RequestHead, trusted: bool) -> Watch | None:
-        dialect = dialects.asked_at(head.target)
+        dialect = dialects.recognise(head.target)
         if dialect is None:
             return None
         named = head.find(self._class_header) if trusted else None
@@ -157,16 +159,18 @@ class Eye:
         return watch
 
     def rules_of(self, ask: dialects.Ask, request_class: str | None) -> tuple[Rule, ...]:
+        """What a request is judged by."""
         if request_class == SYNTHETIC_CLASS:
             return ()
         model = ask.model or self.labels.sole or UNKNOWN_MODEL
         return matching(self._rules, model=model, request_class=request_class, prompt_bytes=ask.prompt_bytes)
 
     def begin(self, watch: Watch, at_ns: int) -> None:
+        """A request is held, and in flight from now on until `end`."""
         if not self._in_flight:
             self.busy_since_ns = at_ns
         self._in_flight.add(watch)
-        self.alarm.set(watch)
+        self.timer.set(watch)
 
     def count(self, watch: Watch, verdicts: Iterable[Verdict]) -> None:
         """Count what was judged of a request."""
@@ -184,7 +188,7 @@ class Eye:
     def end(self, watch: Watch, exchange: Exchange, judge: Judge) -> None:
         """Count a request that is over, whatever becomes of the counting."""
         self._in_flight.discard(watch)
-        self.alarm.cancel(watch)
+        self.timer.cancel(watch)
         record = exchange.record()
         if watch.usage is not None and (result := self.usage.ended(watch.usage, record)) is not None:
             self.tally.add(USAGE_ASKED, ((REASON, result),))

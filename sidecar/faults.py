@@ -1,6 +1,7 @@
 """The one place where telemetry may fail: whatever goes wrong in it is counted, and ends there.
 
-A fault is named by its type and its place only (a message could quote a prompt), each place once in the log.
+A fault is named by its type and its place only, here and in every log line of ours (a message could quote a prompt);
+each place is told once.
 """
 
 import logging
@@ -33,14 +34,28 @@ class Faults:
             return None
 
     def _fault(self, error: BaseException) -> None:
-        while error.__context__ is not None:  # what went wrong first
-            error = error.__context__
-        name = type(error).__name__
-        self._tally.add(TELEMETRY_FAULTS, ((REASON, name),))
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        place = "?" if trace is None else f"{trace.tb_frame.f_code.co_qualname}:{trace.tb_lineno}"
+        first = _first(error)
+        self._tally.add(TELEMETRY_FAULTS, ((REASON, type(first).__name__),))
+        place = _place(first)
         if place not in self._told and len(self._told) < MAX_PLACES_TOLD:
             self._told.add(place)
-            log.error("telemetry fault %s at %s: counted, the request goes on", name, place)
+            log.error("telemetry fault %s: counted, the request goes on", told(error))
+
+
+def told(error: BaseException) -> str:
+    """What may be logged of an error that nobody foresaw: `KeyError at Page.text:88`, of what went wrong first."""
+    first = _first(error)
+    return f"{type(first).__name__} at {_place(first)}"
+
+
+def _first(error: BaseException) -> BaseException:
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "?" if trace is None else f"{trace.tb_frame.f_code.co_qualname}:{trace.tb_lineno}"

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from sidecar import gpu_driver, gpu_facts, limits, scrape
+from sidecar.faults import told
 from sidecar.gpu_driver import Device, Nvml, NvmlError, XidThread
 from sidecar.tally import Attributes, Number, Tally
 from slo.signals import ERROR_TYPE, GPU_ERRORS, GPU_LAST_XID, GPU_LOST, HW_MODEL, HW_NAME, REASON, TELEMETRY_FAULTS
@@ -133,7 +134,7 @@ class GpuPoller:
         except NvmlError as error:
             self._say(f"GPUs cannot be read ({error}): tried again every {self._retry_s:g} s", logging.WARNING)
         except Exception as error:  # noqa: BLE001  promise 1: a fault of telemetry is counted, and no more
-            log.error("GPU telemetry fault %s: tried again in %g s", type(error).__name__, self._retry_s)
+            log.error("GPU telemetry fault %s: tried again in %g s", told(error), self._retry_s)
             self._tell(self._tally.add, TELEMETRY_FAULTS, ((REASON, type(error).__name__),))
 
     def _session(self) -> bool:

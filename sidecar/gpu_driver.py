@@ -32,6 +32,7 @@ class NvmlError(Exception):
 
     @property
     def refusal(self) -> gpu_facts.Refusal:
+        """What it means for what was asked."""
         return gpu_facts.refusal(self.code)
 
 

@@ -51,6 +51,7 @@ class EdgeBuckets:
 
     @property
     def count(self) -> int:
+        """How many values there are."""
         return sum(self.counts)
 
     @property

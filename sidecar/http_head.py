@@ -12,6 +12,7 @@ Headers = tuple[tuple[bytes, bytes], ...]
 Framing = Literal["none", "length", "chunked", "close"]
 
 TOKEN = b"x-firsttoken-token"  # speaks to us, and so of this connection only
+CLASS_HEADER = "x-firsttoken-class"  # the usual name of the one that a request's class is read from
 HOP_BY_HOP = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"te", b"upgrade", b"http2-settings", TOKEN))
 BODILESS_STATUS = frozenset((204, 304))
 TRACEPARENT = b"traceparent"
@@ -40,7 +41,8 @@ def find_all(headers: Headers, name: bytes) -> list[bytes]:
 class RequestHead:
     """A request's head; `target` is raw, as the client wrote it.
 
-    A value all the same: made for each request and never changed. (Frozen, it would cost three times as much to make.)
+    A value all the same: who reads it off the wire fills it in, and from then on nobody changes it. (One is made for
+    each request; frozen, it would cost three times as much.)
     """
 
     method: bytes

@@ -115,6 +115,10 @@ class RequestReader:
         self._unread: RequestHead | None = None
         self._refusal: Refusal | None = None
 
+    def close(self) -> None:
+        """Nothing more comes: without its parser, which holds it, this goes with the last reference to it."""
+        del self._parser
+
     @property
     def idle(self) -> bool:
         """Whether no byte of a request has come since the last one ended."""
@@ -122,17 +126,16 @@ class RequestReader:
 
     def feed(self, data: bytes) -> list[Event]:
         """The events that `data` completes, in order. After a `Refusal` the reader must not be fed again."""
-        events: list[Event] = []
-        self._events = events
         while data:
             if self.switching:
-                events.append(Beyond(data))
+                self._events.append(Beyond(data))
                 break
             if self._in_body:
                 self._dry_bytes += len(data)
             else:
                 self._head_bytes += len(data)
             data = self._parse(data)
+        events, self._events = self._events, []
         return events
 
     def _parse(self, data: bytes) -> bytes:
@@ -292,13 +295,17 @@ class ResponseReader:
         self.surplus = False
         self.framing: Framing = "none"
 
+    def close(self) -> None:
+        """Nothing more comes: without its parser, which holds it, this goes with the last reference to it."""
+        del self._parser
+
     def head(self, data: bytes) -> ResponseHead:
         """The head that `data` is, with its empty line. After a 1xx other than 101 the next head follows."""
         if self._headed:
             self._begin()
         self._feed(data)
-        if not self._headed:
-            raise BadAnswerError("the answer's head is broken")
+        if not self._headed or len(data) > MAX_RESPONSE_HEAD_BYTES:
+            raise BadAnswerError("the answer's head is broken or too long")
         status, headers = self._parser.get_status_code(), tuple(self._fields[: self._head_fields])
         if status < 100:
             raise BadAnswerError("the answer's status is none")
@@ -333,12 +340,8 @@ class ResponseReader:
         return self._taken()
 
     def _taken(self) -> bytes:
-        payload = self._payload
-        if not payload:
-            return b""
-        joined = payload[0] if len(payload) == 1 else b"".join(payload)
-        self._payload = []
-        return joined
+        payload, self._payload = self._payload, []
+        return payload[0] if len(payload) == 1 else b"".join(payload)
 
     def _feed(self, data: bytes) -> None:
         try:

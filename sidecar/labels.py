@@ -23,6 +23,7 @@ class ModelLabels:
 
     @property
     def known(self) -> tuple[str, ...]:
+        """Every name that was let in, in that order."""
         return tuple(self._known)
 
     @property

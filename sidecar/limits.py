@@ -8,7 +8,7 @@ stands beside it, so that nobody meets one without finding its reason.
 MAX_HEAD_BYTES = 64 << 10  # a request head beyond it is answered 431
 MAX_BODY_BYTES = 1 << 30  # a request body beyond it is answered 413; the server behind usually refuses far less
 MAX_CONNECTIONS = 20_000  # clients at a time; one more is closed at once
-MAX_FILES = 45_120  # two a client, one a handshake and some: asked of the system; with fewer, clients close earlier
+MAX_FILES = 46_144  # two a client, one a handshake or a leftover, and some: asked of the system; fewer admit fewer
 FEW_FILES = 4096  # fewer, and the log says how many requests that lets through
 TLS_HANDSHAKES = 4096  # clients in their TLS handshakes at a time; one more is closed at once
 TLS_HANDSHAKE_S = 10.0  # a TLS handshake must be over by then
@@ -22,7 +22,8 @@ LINGER_S = 2.0  # after an early answer the client's remaining bytes are read an
 MAX_RESPONSE_HEAD_BYTES = 128 << 10  # beyond it the answer is 502; so long may its trailers be, too
 LAST_WORDS_BYTES = 256 << 10  # read of an answer whose connection broke under the rest of its request
 CONNECT_S = 5.0
-LEFTOVER_S = 300.0  # an answer whose client has left is let end so long, with --on-disconnect drain
+LEFTOVERS = 1024  # answers let end at a time whose clients have left, with --on-disconnect drain; more are cancelled
+LEFTOVER_S = 300.0  # one that has not ended by then is cancelled
 UNIX_RETRY_S = 0.01  # a unix socket whose queue is full refuses at once: asked again so often until CONNECT_S is over
 POOL_IDLE_S = 4.0  # shorter than the 5 s after which uvicorn, the commonest server here, closes an idle connection
 POOL_PROBATION_S = 0.05  # an idle connection rests so long before use while a server has not shown that it keeps them
@@ -57,6 +58,7 @@ UNSUPPORTED_RETRY_S = 30.0  # an engine without a metrics page is asked again th
 MODELS_INTERVAL_S = 60.0
 
 # The configuration.
+READ_S = 10.0  # files of the configuration must be read again by then; what takes longer changes nothing
 WATCH_S = 5.0  # `--watch-slo` looks at the files this often; a change counts when two looks in a row saw the same
 
 # GPUs.

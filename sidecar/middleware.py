@@ -1,8 +1,8 @@
 """The eye inside an ASGI server: `app.add_middleware(FirstTokenMiddleware)`, or
 `vllm serve --middleware sidecar.middleware.FirstTokenMiddleware`. Configured by environment (see `attachment`).
 
-    server ─▶ FirstTokenMiddleware ─▶ app          a `Passage` for each admitted request
-                     └─▶ Passage ─▶ Watch ─▶ Eye   (the same as behind the proxy)
+    server ─▶ FirstTokenMiddleware ─▶ app          a `AsgiRelay` for each admitted request
+                     └─▶ AsgiRelay ─▶ Watch ─▶ Eye   (the same as behind the proxy)
 
 Attached on first use, to the event loop that runs then; telemetry begins when the app has started (or with the first
 request of one that has no lifespan) and ends with the app's shutdown, or else with the process. Whatever goes wrong in
@@ -15,9 +15,10 @@ import os
 
 from sidecar.address import is_loopback
 from sidecar.asgi import App, Message, Receive, Scope, Send
+from sidecar.asgi_relay import AsgiRelay
 from sidecar.attachment import PROGRAM, Attachment, read
+from sidecar.faults import told
 from sidecar.http_head import TOKEN, TRACEPARENT, RequestHead
-from sidecar.passage import Passage
 from sidecar.trust import shows
 
 log = logging.getLogger(__name__)
@@ -38,19 +39,19 @@ class FirstTokenMiddleware:
         kind = scope["type"]
         if kind == "lifespan":
             await self._live(scope, receive, send)
-        elif kind == "http" and scope["method"] == "POST" and (passage := self._admit(scope, receive, send)):
-            await passage.run(self._app)
+        elif kind == "http" and scope["method"] == "POST" and (relay := self._admit(scope, receive, send)):
+            await relay.run(self._app)
         else:
             await self._app(scope, receive, send)
 
-    def _admit(self, scope: Scope, receive: Receive, send: Send) -> Passage | None:
-        """The passage of a request that may ask for generation; None: it only passes."""
+    def _admit(self, scope: Scope, receive: Receive, send: Send) -> AsgiRelay | None:
+        """The relay of a request that may ask for generation; None: it only passes."""
         attachment = self._attached(scope)
         if attachment is None:
             return None
         telemetry = attachment.telemetry
 
-        def admit() -> Passage | None:
+        def admit() -> AsgiRelay | None:
             attachment.begin()
             head = _head(scope)
             watch = telemetry.eye.admit(head, trusted=_is_loopback(scope) or shows(head, attachment.token))
@@ -59,7 +60,7 @@ class FirstTokenMiddleware:
             inner = scope if watch.traceparent is None else _under(watch.traceparent, scope)
             if TOKEN in head.names:
                 inner = _without_token(inner)
-            return Passage(watch, telemetry.eye.look, scope=inner, receive=receive, send=send)
+            return AsgiRelay(watch, telemetry.eye.look, scope=inner, receive=receive, send=send)
 
         return telemetry.eye.look(admit)
 
@@ -71,14 +72,14 @@ class FirstTokenMiddleware:
                 self._attachment = Attachment(self._app, scope, read(os.environ))
             except Exception as error:  # noqa: BLE001  the server outranks telemetry
                 self._failed, self._attachment = True, None
-                log.error("%s: cannot be attached (%s): nothing is measured", PROGRAM, type(error).__name__)
+                log.error("%s: cannot be attached (%s): nothing is measured", PROGRAM, told(error))
         return self._attachment
 
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The app's life: attach once it has started, and send the last telemetry before it is over."""
         attachment = self._attached(scope)
 
-        async def told(message: Message) -> None:
+        async def sent(message: Message) -> None:
             if attachment is not None:
                 try:
                     if message["type"] == "lifespan.startup.complete":
@@ -86,10 +87,10 @@ class FirstTokenMiddleware:
                     elif message["type"] in _ENDED:
                         await attachment.end()
                 except Exception as error:  # noqa: BLE001  the server outranks telemetry
-                    log.error("%s: %s at %s", PROGRAM, type(error).__name__, message["type"])
+                    log.error("%s: %s at %s", PROGRAM, told(error), message["type"])
             await send(message)
 
-        await self._app(scope, receive, told)
+        await self._app(scope, receive, sent)
 
 
 def _head(scope: Scope) -> RequestHead:

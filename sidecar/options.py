@@ -4,12 +4,14 @@ Whatever is wrong with them is a `UsageError`, found before anything has begun.
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from sidecar import limits, otlp_settings, scrape, settings, tls_options
 from sidecar.address import Address
+from sidecar.http_head import CLASS_HEADER
 from sidecar.otlp_settings import ExportSettings
 from sidecar.plan import Plan
 from sidecar.poller import split_url
@@ -20,6 +22,8 @@ from sidecar.tls import Presented, Trust
 from sidecar.upstream import Target, parse_target
 from sidecar.usage_policy import MODES, Mode
 from slo.objective import Spec
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Options:
     spec_paths: tuple[Path, ...] = ()
     scrape: Scrape = field(default_factory=Scrape)
     manners: Manners = field(default_factory=Manners)
-    class_header: str = "x-firsttoken-class"
+    class_header: str = CLASS_HEADER
     max_models: int = limits.MAX_MODELS
     sample_ratio: float = 1.0
     connect_s: float = limits.CONNECT_S
@@ -106,10 +110,10 @@ def options_of(given: argparse.Namespace, environ: Mapping[str, str]) -> Options
             host=upstream.authority.encode() if upstream is not None and given.host_header == "upstream" else None,
             drain_disconnected=given.on_disconnect == "drain",
             token=None if token is None else token.encode(),
-            max_body_bytes=int(settings.number("--max-body", given.max_body, low=1)),
+            max_body_bytes=_whole("--max-body", given.max_body),
         ),
         class_header=given.class_header,
-        max_models=int(settings.number("--max-models", given.max_models, low=1, high=10_000)),
+        max_models=_whole("--max-models", given.max_models, high=10_000),
         sample_ratio=settings.number("--sample", given.sample, low=0, high=1),
         connect_s=settings.number("--connect-timeout", given.connect_timeout, low=0.01),
         drain_s=settings.number("--drain-timeout", given.drain_timeout, low=0),
@@ -134,18 +138,22 @@ def _places(given: argparse.Namespace) -> tuple[Target | None, Scrape]:
             "--upstream URL is missing: the server to stand before, as http://127.0.0.1:8000; "
             "or give --scrape URL alone, to read an engine's metrics page and pass no request"
         )
-    try:
-        upstream = None if given.upstream is None else parse_target(given.upstream)
-        if named is not None:
-            split_url(named)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    upstream = None if given.upstream is None else _parsed("--upstream", parse_target, given.upstream)
+    if named is not None:
+        _parsed("--scrape", split_url, named)
     if given.engine != scrape.AUTO and given.engine not in scrape.ENGINES:
         raise UsageError(f"--engine {given.engine} is unknown: use auto or one of {', '.join(sorted(scrape.ENGINES))}")
     if upstream is None and given.engine != scrape.AUTO and scrape.ENGINES[given.engine].metrics_path is None:
         raise UsageError(f"--engine {given.engine} has no metrics page to scrape: stand before it with --upstream URL")
     interval_s = settings.number("--scrape-interval", given.scrape_interval, low=0.1)
     return upstream, Scrape(on=given.scrape != "off", url=named, engine=given.engine, interval_s=interval_s)
+
+
+def _parsed(flag: str, parse: Callable[[str], T], word: str) -> T:
+    try:
+        return parse(word)
+    except ValueError as error:
+        raise UsageError(f"{flag}: {error}") from None
 
 
 def _is_https(url: str | None) -> bool:
@@ -162,13 +170,19 @@ def _watched(given: argparse.Namespace, specs: list[Path]) -> Watched | None:
     return watched([*specs, *(Path(name) for name in certificates if name is not None)])
 
 
+def _whole(flag: str, word: str, *, high: float = 1e15) -> int:
+    """A whole number from 1 to `high`."""
+    number = settings.number(flag, word, low=1, high=high)
+    if not number.is_integer():
+        raise UsageError(f"{flag} {word}: write a whole number")
+    return int(number)
+
+
 def _workers(word: str, upstream: Target | None) -> int:
-    count = settings.number("--workers", word, low=1, high=limits.MAX_WORKERS)
-    if not count.is_integer():
-        raise UsageError(f"--workers {word}: write a whole number")
+    count = _whole("--workers", word, high=limits.MAX_WORKERS)
     if count > 1 and upstream is None:
         raise UsageError("--workers share out requests, and without --upstream URL there are none: leave it out")
-    return int(count)
+    return count
 
 
 def _check_words(given: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ import functools
 import struct
 
 from sidecar import otlp_wire as wire
-from sidecar.watch import EndedRequest
+from sidecar.record import EndedRequest
 from slo import signals
 
 _SERVER = 2

@@ -5,20 +5,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from sidecar import exposition
 from sidecar.admin import Answer, Later, Pages
 from sidecar.emit import Emitter
 from sidecar.engine_latencies import EngineLatencies
+from sidecar.exposition import CONTENT_TYPE, OPENMETRICS_TYPE, Exposition
 from sidecar.gpu import GpuPoller
 from sidecar.poller import Poller
 from sidecar.tally import Number, Tally
 from slo.objective import Spec
 from slo.signals import CONFIG_RELOAD_OK, EXPORT_DROPPED, GPU_COLLECTOR_UP, REASON, SIGNAL, SPEC_INFO
 
-if TYPE_CHECKING:
-    from sidecar.proxy import Door
+READY = Answer(200, b"ready\n")
 
 
 class Watching(Protocol):
@@ -33,16 +32,17 @@ class Watching(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the pages look. `spec` and `reload_ok` ask for what is in force now; no `door`: no server stands behind."""
+    """Where the pages look. `spec` and `reload_ok` ask for what is in force now; `ready` answers `/readyz`: yes, unless
+    a shell knows better."""
 
     service: str
     environment: str
-    door: "Door | None"
     eye: Watching
     poller: Poller
     emitter: Emitter
     spec: Callable[[], Spec | None]
     reload_ok: Callable[[], bool]
+    ready: Callable[[], Answer] = lambda: READY
     gpu: GpuPoller | None = None
     engine: EngineLatencies | None = None
 
@@ -50,44 +50,28 @@ class Sources:
 def pages(sources: Sources) -> Pages:
     """Every page by its path."""
     return {
-        b"/metrics": lambda: later(gathered(sources)),
+        b"/metrics": lambda: _metrics(_gathered(sources)),
         b"/healthz": lambda: Answer(200, b"ok\n"),
-        b"/readyz": lambda: ready(sources.door),
+        b"/readyz": sources.ready,
     }
 
 
-def ready(door: "Door | None") -> Answer:
-    """Ready once the server behind was reached, until the draining begins; at once where there is none."""
-    if door is None:
-        return Answer(200, b"ready\n")
-    if door.draining:
-        return Answer(503, b"draining\n")
-    if not door.pool.reached:
-        return Answer(503, b"the server behind has not been reached yet\n")
-    return Answer(200, b"ready\n")
+def _metrics(page: Exposition) -> Later:
+    """The Prometheus page, in the form that its reader asks for."""
+    return Later(partial(_text, page), partial(_openmetrics, page))
 
 
-def metrics(sources: Sources) -> Answer:
-    """The Prometheus page."""
-    return _shown(gathered(sources))
+def _text(page: Exposition) -> Answer:
+    return Answer(200, page.text(), CONTENT_TYPE)
 
 
-def later(page: exposition.Page) -> Later:
-    """A Prometheus page, in the form that its reader asks for."""
-    return Later(partial(_shown, page), partial(_openmetrics, page))
+def _openmetrics(page: Exposition) -> Answer:
+    return Answer(200, page.text(openmetrics=True), OPENMETRICS_TYPE)
 
 
-def _shown(page: exposition.Page) -> Answer:
-    return Answer(200, page.text(), exposition.CONTENT_TYPE)
-
-
-def _openmetrics(page: exposition.Page) -> Answer:
-    return Answer(200, page.text(openmetrics=True), exposition.OPENMETRICS_TYPE)
-
-
-def gathered(sources: Sources) -> exposition.Page:
+def _gathered(sources: Sources) -> Exposition:
     """All that the Prometheus page shows, as it is now."""
-    eye, page = sources.eye, exposition.Page(sources.service, sources.environment)
+    eye, page = sources.eye, Exposition(sources.service, sources.environment)
     eye.catch_up()
     engine = () if sources.engine is None else sources.engine.classics()
     page.histograms(chain(eye.tally.classics(), engine))

@@ -8,6 +8,7 @@ from typing import Literal
 from sidecar import limits
 from sidecar.emit import resource_attributes
 from sidecar.engine_latencies import ENGINE
+from sidecar.http_head import CLASS_HEADER
 from sidecar.otlp_settings import ExportSettings
 from sidecar.otlp_wire import Value
 from slo.objective import Spec
@@ -38,7 +39,7 @@ class Plan:
     export: ExportSettings
     spec: Spec | None = None
     spec_paths: tuple[Path, ...] = ()
-    class_header: str = "x-firsttoken-class"
+    class_header: str = CLASS_HEADER
     max_models: int = limits.MAX_MODELS
     sample_ratio: float = 1.0
     models: bool = True

@@ -98,6 +98,7 @@ async def _get(target: Target, path: str, tls: ServerTls) -> bytes:
     from sidecar.http_read import ResponseReader  # here: who fetches otherwise needs no HTTP parser
 
     reader, writer = await _connect(target, tls)
+    answer = ResponseReader(method=b"GET")
     try:
         head = f"GET {target.prefix}{path} HTTP/1.1\r\nHost: {target.authority}\r\nConnection: close\r\n\r\n"
         writer.write(head.encode())
@@ -105,12 +106,12 @@ async def _get(target: Target, path: str, tls: ServerTls) -> bytes:
             raw = await reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             raise PollError("not_http") from None
-        answer = ResponseReader(method=b"GET")
         status = answer.head(raw).status
         if status != 200:
             raise PollError(f"http_{status}")
         return await _body(reader, answer)
     finally:
+        answer.close()
         writer.close()
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from sidecar import limits
+from sidecar.client import Leftovers
 from sidecar.eye import Eye
 from sidecar.http_head import RequestHead
 from sidecar.http_read import Beyond, Body, End, Event, Refusal, RequestReader
@@ -49,6 +50,7 @@ class Door:
     def __init__(self, pool: Pool, eye: Eye, manners: Manners) -> None:
         self.pool, self.eye, self.manners = pool, eye, manners
         self.connections: set[ClientConnection] = set()
+        self.leftovers = Leftovers()
         self.draining = False
         self._hurried = False
         self.emptied = asyncio.Event()
@@ -130,6 +132,10 @@ class ClientConnection(asyncio.Protocol):
     def draining(self) -> bool:
         return self._door.draining
 
+    @property
+    def leftovers(self) -> Leftovers | None:
+        return self._door.leftovers if self._door.manners.drain_disconnected else None
+
     # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -163,6 +169,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport, self.write = None, _nobody
         self._door.forget(self)
         self._pending.clear()
+        self._reader.close()
         relay, self._relay = self._relay, None
         if relay is not None:
             relay.client_gone()
@@ -214,9 +221,9 @@ class ClientConnection(asyncio.Protocol):
 
     def _begin(self, head: RequestHead) -> None:
         door, manners = self._door, self._door.manners
-        watch, drains = self._admit(head), manners.drain_disconnected
+        watch = self._admit(head)
         self._whole = False
-        self._relay = Relay(self, head, pool=door.pool, eye=door.eye, watch=watch, drains=drains)
+        self._relay = Relay(self, head, pool=door.pool, eye=door.eye, watch=watch)
         self._relay.start(host=manners.host)
 
     def _admit(self, head: RequestHead) -> Watch | None:

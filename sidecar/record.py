@@ -1,6 +1,11 @@
-"""What one ended request was, as one frozen value, and the names of its possible outcomes (DESIGN 5)."""
+"""What one ended request was, as one frozen value, and the names of its possible outcomes (DESIGN 5).
+
+`Record` is what the exchange saw; `EndedRequest` hangs it into its trace, for whoever exports it.
+"""
 
 from typing import Literal, NamedTuple
+
+from sidecar.trace_context import SpanContext
 
 Outcome = Literal["ok", "no_output", "cancelled", "error", "rejected", "quota", "timeout", "client_error"]
 
@@ -40,6 +45,22 @@ class Record(NamedTuple):
     finish_reasons: tuple[str, ...]
     token_events: int
     unparsed_events: int
+
+
+class EndedRequest(NamedTuple):
+    """All that a span says of a request; `start_unix_ns` is wall time, the rest of the times hang on it.
+
+    (A named tuple: made for each request, it costs a third of a frozen dataclass.)
+    """
+
+    record: Record
+    context: SpanContext
+    start_unix_ns: int
+    request_class: str | None
+    request_id: str | None
+    kv_at_arrival: float | None
+    kv_max: float | None
+    violated: bool
 
 
 def outcome_of_status(status: int | None, *, overload: bool) -> Outcome | None:

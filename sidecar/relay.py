@@ -15,9 +15,9 @@ import ssl
 import time
 
 from sidecar import limits
-from sidecar.alike import Alike
-from sidecar.client import NOBODY, Client
+from sidecar.client import Client, Leftovers
 from sidecar.eye import Eye
+from sidecar.fast_path import FastPath
 from sidecar.http_head import Headers, RequestHead, ResponseHead, forwarded_response, interim_response
 from sidecar.http_read import BadAnswerError, ResponseReader, may_be_head
 from sidecar.own_answer import error_answer
@@ -38,15 +38,14 @@ class Relay:
     """The exchange; told of events by both connections, and over once `_done`."""
 
     __slots__ = (
-        "_alike",
         "_buffer",
         "_client",
         "_client_full",
         "_connecting",
         "_connection",
         "_done",
-        "_drains",
         "_endless",
+        "_fast_path",
         "_head",
         "_keep",
         "_leftover",
@@ -61,9 +60,7 @@ class Relay:
         "_watch",
     )
 
-    def __init__(
-        self, client: Client, head: RequestHead, *, pool: Pool, eye: Eye, watch: Watch | None, drains: bool = False
-    ) -> None:
+    def __init__(self, client: Client, head: RequestHead, *, pool: Pool, eye: Eye, watch: Watch | None) -> None:
         self._client, self._head, self._pool = client, head, pool
         self._look, self._watch = eye.look, watch
         self._connection: Connection | None = None
@@ -74,8 +71,7 @@ class Relay:
         self._mode, self._buffer, self._keep = _BEFORE_HEAD, b"", False
         self._response: ResponseHead | None = None
         self._usage_pass: UsagePass | None = None
-        self._alike: Alike | None = None
-        self._drains = drains
+        self._fast_path: FastPath | None = None
         self._leftover: asyncio.TimerHandle | None = None
 
     # The request's way.
@@ -142,11 +138,11 @@ class Relay:
         at_ns = time.monotonic_ns()
         if self._mode == _PASS:
             self._client.write(data)
-            if self._alike is None or not self._alike.take(data, at_ns):
+            if self._fast_path is None or not self._fast_path.take(data, at_ns):
                 self._seen(data, at_ns)
         elif self._mode == _BEFORE_HEAD:
             self._take_head(data, at_ns)
-        elif self._mode == _TUNNEL or (self._alike is not None and self._alike.take(data, at_ns)):
+        elif self._mode == _TUNNEL or (self._fast_path is not None and self._fast_path.take(data, at_ns)):
             self._client.write(data)
         else:
             self._seen(data, at_ns)
@@ -174,13 +170,14 @@ class Relay:
         """Tell of a read, and know its likes from now on."""
         assert self._watch is not None
         self._watch.read(payload, at_ns)
-        if self._alike is not None:
+        if self._fast_path is not None:
             between = self._reader.between_chunks and (self._usage_pass is None or self._usage_pass.is_clear)
-            self._alike.expect(self._watch.form if between else None)
+            self._fast_path.expect(self._watch.template if between else None)
 
     def _tell(self) -> None:
         """Look at what was put aside for later."""
-        if self._alike is not None and (latest := self._alike.tell()) is not None and self._usage_pass is not None:
+        latest = None if self._fast_path is None else self._fast_path.tell()
+        if latest is not None and self._usage_pass is not None:
             self._usage_pass.passed(latest)
 
     def _take_head(self, data: bytes, at_ns: int) -> None:
@@ -222,19 +219,17 @@ class Relay:
         self._client.write(out + passed)
         if self._watch is not None:
             self._look(self._watch.answered, head, at_ns)
-            self._expect_likes(shown)
+            self._open_fast_path(self._watch, head, shown)
         if rest or self._reader.complete:
             self._seen(rest, at_ns)
 
-    def _expect_likes(self, shown: ResponseHead) -> None:
+    def _open_fast_path(self, watch: Watch, head: ResponseHead, shown: ResponseHead) -> None:
         """Reads of a body without a length may be passed on by their likeness, where they go on as they come."""
-        assert self._watch is not None
-        assert self._response is not None
-        chunked = self._response.framing == "chunked"
+        chunked = head.framing == "chunked"
         as_it_comes = self._mode in (_PASS, _FILTER) and (self._head.minor > 0 or not chunked)
-        if as_it_comes and shown.framing == self._response.framing and shown.framing in ("chunked", "close"):
-            self._alike = Alike(self._watch, self._look, chunked=chunked)
-            self._watch.catch_up = self._tell
+        if as_it_comes and shown.framing == head.framing and shown.framing in ("chunked", "close"):
+            self._fast_path = FastPath(watch, self._look, chunked=chunked)
+            watch.catch_up = self._tell
 
     def _may_keep(self) -> bool:
         """Whether the client's connection may serve another request: not when this one may never become whole."""
@@ -332,23 +327,25 @@ class Relay:
         """Nobody waits any more: the server is told so at once, by closing its connection, or else left in peace."""
         if self._done:
             return
-        if self._drains and self._upload.whole and self._mode != _TUNNEL:
-            self._drain()
+        leftovers = self._client.leftovers
+        if leftovers is not None and leftovers.has_room and self._upload.whole and self._mode != _TUNNEL:
+            self._drain(leftovers)
         else:
             self._release()
         if self._watch is not None:
             self._look(self._watch.left, time.monotonic_ns())
             self._watch = None
 
-    def _drain(self) -> None:
+    def _drain(self, leftovers: Leftovers) -> None:
         """Let the server end its answer, for some time, and nobody have it."""
         self._tell()
         if self._usage_pass is not None:
             self._usage_pass.broken()
-        self._client, self._alike, self._usage_pass = NOBODY, None, None
+        leftovers.begin()
+        self._client, self._fast_path, self._usage_pass = leftovers, None, None
         self._repeated = True
         self.client_drained()
-        self._leftover = asyncio.get_running_loop().call_later(limits.LEFTOVER_S, self._release)
+        self._leftover = asyncio.get_running_loop().call_later(limits.LEFTOVER_S, self._fail, BROKE_OFF, "timeout")
 
     def abandon(self) -> None:
         """The proxy ends before the answer does."""

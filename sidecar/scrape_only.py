@@ -1,6 +1,6 @@
 """The sidecar that stands before nothing: it reads an engine's metrics page, and that is all it knows.
 
-    the engine's metrics page ─▶ Poller ─▶ Onlooker ─▶ Tally, EngineLatencies ─▶ admin page, OTLP (source `engine`)
+    the engine's metrics page ─▶ Poller ─▶ EngineEye ─▶ Tally, EngineLatencies ─▶ admin page, OTLP (source `engine`)
 
 No request passes through it, so it costs the engine a page a second and nothing else. What it cannot know it says in
 the log once the first page was read: see `backing`.
@@ -13,10 +13,10 @@ from functools import partial
 from sidecar import pages
 from sidecar.admin import AdminDoor, Answer
 from sidecar.certificates import Identity, ServerTls
+from sidecar.engine_eye import EngineEye
 from sidecar.labels import ModelLabels
-from sidecar.life import Ending, on_hangup
+from sidecar.lifecycle import Ending, on_hangup
 from sidecar.listener import announce, listen
-from sidecar.onlooker import Onlooker
 from sidecar.options import Options
 from sidecar.poller import OnPage, Poller, get, page_of
 from sidecar.spec_watch import watch
@@ -32,31 +32,29 @@ class ScrapeOnly:
         self._tls, self._identity = ServerTls(options.trust), Identity(options.presented)
         # Its chores ask in an order of their own: see `_poll`.
         plan = replace(options.plan(), models=False, scrape=False)
-        onlooker = Onlooker(tally=Tally(lambda _: ()), labels=ModelLabels(options.max_models))
-        self._telemetry = Telemetry(
-            plan, loop, onlooker, emitter=emitter_of(plan), make_poller=self._poller, view=onlooker.view
-        )
-        shown = pages.pages(self._telemetry.sources())
-        self._admin = AdminDoor({**shown, b"/readyz": self._ready}, token=options.admin_token)
+        eye = EngineEye(tally=Tally(lambda _: ()), labels=ModelLabels(options.max_models))
+        self._telemetry = Telemetry(plan, loop, eye, emitter=emitter_of(plan), make_poller=self._poller, view=eye.view)
+        sources = replace(self._telemetry.sources(), ready=self._ready)
+        self._admin = AdminDoor(pages.pages(sources), token=options.admin_token)
 
-    def _poller(self, onlooker: Onlooker, _: OnPage) -> Poller:
+    def _poller(self, eye: EngineEye, _: OnPage) -> Poller:
         scrape = self._options.scrape
         assert scrape.url is not None, "there is a page to scrape"
         target, _path = page_of(scrape.url, scrape.engine)
         return Poller(
             target,
-            onlooker,
+            eye,
             url=scrape.url,
             engine=scrape.engine,
             interval_s=scrape.interval_s,
             fetch=partial(get, tls=self._tls),
-            on_page=onlooker.page,
+            on_page=eye.page,
         )
 
     def _ready(self) -> Answer:
         """Ready once a page of the engine was read."""
         if self._telemetry.eye.has_seen:
-            return Answer(200, b"ready\n")
+            return pages.READY
         return Answer(503, b"no metrics page of a known engine has been read yet\n")
 
     async def run(self) -> None:

@@ -14,11 +14,12 @@ from sidecar import pages
 from sidecar.admin import AdminDoor
 from sidecar.certificates import Identity, ServerTls
 from sidecar.eye import Eye
-from sidecar.front import Front
-from sidecar.life import Ending, every, on_hangup, raise_file_limit, settle
+from sidecar.lifecycle import Ending, every, on_hangup, raise_file_limit, settle
 from sidecar.listener import Listener, ListenError, announce, listen
 from sidecar.options import Options
 from sidecar.poller import OnPage, Poller, Watching, get
+from sidecar.proxy_server import ProxyServer
+from sidecar.settings import UsageError
 from sidecar.spec_watch import watch
 from sidecar.telemetry import of_requests
 from sidecar.usage_policy import UsagePolicy
@@ -48,8 +49,8 @@ class Sidecar:
         self._identity = Identity(options.presented)
         self._telemetry = of_requests(options.plan(), loop, self._poller)
         self._telemetry.eye.usage = UsagePolicy(options.inject_usage, options.scrape.engine)
-        self._front = Front(options, self._telemetry.eye, self._server_tls)
-        sources = replace(self._telemetry.sources(), door=self._front.door)
+        self._proxy = ProxyServer(options, self._telemetry.eye, self._server_tls)
+        sources = replace(self._telemetry.sources(), ready=self._proxy.ready)
         self._admin = AdminDoor(pages.pages(sources), token=options.admin_token)
 
     def _poller(self, eye: Eye, on_page: OnPage) -> Poller:
@@ -58,20 +59,20 @@ class Sidecar:
         return poller
 
     def _reached(self) -> None:
-        self._front.door.pool.reached = True
+        self._proxy.door.pool.reached = True
 
     async def run(self) -> None:
         """Serve until a signal, then drain and send the last telemetry. ListenError: nothing has begun."""
         raise_file_limit()
-        proxy = await self._front.open()
+        proxy = await self._proxy.open()
         try:
             admin = await self._show_pages()
-        except ListenError:
+        except (ListenError, UsageError):
             proxy.close()
             raise
-        ending = Ending(hurry=self._front.door.hurry)
+        ending = Ending(hurry=self._proxy.door.hurry)
         again = on_hangup(self.reload)
-        chores = [every(1.0, self._front.door.sweep, look=self._telemetry.eye.look)]
+        chores = [every(1.0, self._proxy.door.sweep, look=self._telemetry.eye.look)]
         if self._options.watched is not None:
             chores.append(watch(self._options.watched, again))
         self._telemetry.begin(*chores)
@@ -79,7 +80,7 @@ class Sidecar:
         announce("proxy", proxy)
         announce("admin", admin)
         await ending.wait()
-        await self._front.drain()
+        await self._proxy.drain()
         await self._telemetry.end()
         admin.close()
         self._admin.close()
@@ -90,5 +91,5 @@ class Sidecar:
 
     async def reload(self) -> bool:
         """Read slo.yaml and the certificates again; whether all of them are in use now."""
-        certificates_ok = all([await self._front.reload(), await self._identity.reload()])
+        certificates_ok = all([await self._proxy.reload(), await self._identity.reload()])
         return await self._telemetry.reload(others_ok=certificates_ok) and certificates_ok

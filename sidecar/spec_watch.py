@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sidecar import limits
+from sidecar.daemon_thread import on_daemon_thread
 
 Stamp = tuple[int, int, int, int]
 Sight = tuple[tuple[str, Stamp | None], ...]
@@ -69,9 +70,9 @@ class Change:
 
 async def watch(files: Watched, act: Callable[[], None], *, every_s: float = limits.WATCH_S) -> None:
     """Look for ever, and act at each change that has settled."""
-    change, loop = Change(files.seen), asyncio.get_running_loop()
+    change = Change(files.seen)
     while True:
         await asyncio.sleep(every_s)
         # Off the loop: a file system over a network may not answer, and no stream shall wait for it.
-        if change.settled(await loop.run_in_executor(None, sight, files.paths)):
+        if change.settled(await on_daemon_thread(sight, files.paths)):
             act()

@@ -132,6 +132,7 @@ class Tally:
         self.counter(metric, attributes)
 
     def add(self, metric: Metric, attributes: Attributes, count: int = 1) -> None:
+        """Count so many more."""
         self.counter(metric, attributes).count += count
 
     def record(self, metric: Metric, attributes: Attributes, seconds: float) -> None:
@@ -152,6 +153,7 @@ class Tally:
                 latency.classic = latency.classic.moved_to(edges_s(self._metrics[name]))
 
     def total(self, metric: Metric, attributes: Attributes) -> int:
+        """What a counter has counted since the start; 0 where there is none."""
         found = self._counters.get(metric.name, {}).get(attributes)
         return 0 if found is None else found.count
 

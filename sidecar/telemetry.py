@@ -3,9 +3,9 @@
     requests ─▶ Eye ─▶ Tally ─▶ pages          the engine's own page ─▶ Poller ─▶ Eye     GPUs ─▶ GpuPoller ─▶ Tally
                  └──────┴─────▶ Emitter ─▶ OTLP
 
-Who watches the requests is the shell's choice: an `Eye` in this process, the `Overseer` of those in several, or, where
-none passes, an `Onlooker` over the engine's pages. Lives on one event loop: a shell makes it, calls `begin`, and at
-the end `end`, or `close` where no loop runs any more.
+Who watches the requests is the shell's choice: an `Eye` in this process, a `WorkersEye` over those in several, or,
+where none passes, an `EngineEye` over the engine's pages. Lives on one event loop: a shell makes it, calls `begin`, and
+at the end `end`, or `close` where no loop runs any more.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from sidecar import limits, otlp_spans, otlp_wire, pages, poller
-from sidecar.alarm import Alarm
+from sidecar.deadline_timer import DeadlineTimer
 from sidecar.emit import Emitter
 from sidecar.engine_latencies import ENGINE
 from sidecar.engine_view import EngineView
@@ -23,11 +23,11 @@ from sidecar.exemplar import Trace, callers_trace, own_trace
 from sidecar.eye import Eye
 from sidecar.gpu import GpuPoller
 from sidecar.labels import ModelLabels
-from sidecar.life import chore, every, read_again
+from sidecar.lifecycle import chore, every, read_again
 from sidecar.plan import Plan, edges_s
 from sidecar.poller import OnPage, Poller
+from sidecar.record import EndedRequest
 from sidecar.tally import Interval, Tally
-from sidecar.watch import EndedRequest
 from slo.objective import Spec
 from slo.signals import BY_NAME, ENVIRONMENT, HEARTBEAT, OTHER_MODEL, UNKNOWN_MODEL
 
@@ -86,7 +86,6 @@ class Telemetry(Generic[W]):
         return pages.Sources(
             service=self._plan.service,
             environment=str(self._plan.identity().get(ENVIRONMENT, "")),
-            door=None,
             eye=self.eye,
             poller=self.poller,
             gpu=self._gpu,
@@ -230,7 +229,7 @@ def eye_of(plan: Plan, loop: asyncio.AbstractEventLoop, emitter: Emitter) -> Eye
         return None
 
     eye = Eye(
-        Alarm(loop),
+        DeadlineTimer(loop),
         tally=Tally(lambda metric: edges_s(plan.spec, metric)),
         labels=ModelLabels(plan.max_models),
         ended=ended,

@@ -228,6 +228,8 @@ class Connection(asyncio.Protocol):
         if self._user is not None:
             user, self._user = self._user, None
             user.upstream_lost(exc)
+        if self.reader is not None:
+            self.reader.close()
 
     def pause_writing(self) -> None:
         if self._user is not None:

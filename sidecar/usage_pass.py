@@ -64,14 +64,16 @@ class UsagePass:
 
     def end(self, trailers: Headers) -> None:
         """The body is whole."""
+        write = self._write
         self.broken()
         if self._chunks:
-            self._write(b"0\r\n" + b"".join(b"%b: %b\r\n" % field for field in trailers) + b"\r\n")
+            write(b"0\r\n" + b"".join(b"%b: %b\r\n" % field for field in trailers) + b"\r\n")
 
     def broken(self) -> None:
         """The body ends here, whole or not: what is held is the client's."""
         self._stop()
         self._send(self._filter.flush())
+        self._write = _nowhere  # of whoever writes for us, who holds us
 
     def _release(self) -> None:
         self._timer = None
@@ -85,3 +87,7 @@ class UsagePass:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _nowhere(data: bytes) -> None:
+    """Where a body's bytes go that is over: there are none."""

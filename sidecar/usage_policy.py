@@ -100,7 +100,7 @@ class UsagePolicy:
             return None
         if self._mode == "auto" and self._server.of(dialect.name).stage is Stage.SETTLED:
             return None
-        return Asking(self, dialect.name, packing=accepts_packing(head)) if can_edit(head) else None
+        return Asking(self, dialect.name, head) if can_edit(head) else None
 
     def asks(self, asking: "Asking", ask: Ask) -> bool:
         """Whether to ask with a request that could be edited."""
@@ -142,15 +142,20 @@ class UsagePolicy:
 class Asking:
     """One request that may also be asked for its usage.
 
-    `could`: its body allows it; `asked`: it was; `packing`: its client takes compressed answers; `packed`: it got one.
+    `could`: its body allows it; `asked`: it was; `packed`: its answer came compressed.
     """
 
-    __slots__ = ("_filter", "_policy", "asked", "could", "dialect", "packed", "packing")
+    __slots__ = ("_filter", "_head", "_policy", "asked", "could", "dialect", "packed")
 
-    def __init__(self, policy: UsagePolicy, dialect: str, *, packing: bool) -> None:
-        self._policy, self.dialect, self.packing = policy, dialect, packing
+    def __init__(self, policy: UsagePolicy, dialect: str, head: RequestHead) -> None:
+        self._policy, self.dialect, self._head = policy, dialect, head
         self.could = self.asked = self.packed = False
         self._filter: UsageFilter | None = None
+
+    @property
+    def packing(self) -> bool:
+        """Whether the client takes compressed answers; asked of streams alone."""
+        return accepts_packing(self._head)
 
     @property
     def hidden(self) -> bool:
@@ -170,9 +175,11 @@ class Asking:
         """What the body behind the answer's final head has to pass through, if anything."""
         coding = (head.find(b"content-encoding") or b"").strip().lower()
         self.packed = coding not in (b"", b"identity")
+        if not self.asked:
+            return None
         streams = (head.find(b"content-type") or b"").strip().lower().startswith(b"text/event-stream")
         chunk = self._policy.chunk
-        if self.asked and streams and chunk is not None and head.status == 200 and not self.packed:
+        if streams and chunk is not None and head.status == 200 and not self.packed:
             self._filter = UsageFilter(chunk)
         return self._filter
 

@@ -7,15 +7,16 @@ the judge that knows its deadlines; lets go of all of it once the request is ove
 import random
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sidecar import dialects
-from sidecar.alarm import NEVER_NS
+from sidecar.deadline_timer import NEVER_NS
 from sidecar.deadlines import Judge
-from sidecar.exchange import Exchange, Record
-from sidecar.form import Form
+from sidecar.exchange import Exchange
 from sidecar.http_head import TRACEPARENT, RequestHead, ResponseHead
-from sidecar.trace_context import SpanContext, child_of
+from sidecar.record import EndedRequest, Record
+from sidecar.template import Template
+from sidecar.trace_context import child_of
 from sidecar.usage_hide import UsageFilter
 from sidecar.usage_policy import Asking
 from slo.objective import Objective
@@ -25,22 +26,6 @@ if TYPE_CHECKING:
     from sidecar.eye import Eye
 
 MAX_REQUEST_ID = 128
-
-
-class EndedRequest(NamedTuple):
-    """All that a span says of a request; `start_unix_ns` is wall time, the rest of the times hang on it.
-
-    (A named tuple: made for each request, it costs a third of a frozen dataclass.)
-    """
-
-    record: Record
-    context: SpanContext
-    start_unix_ns: int
-    request_class: str | None
-    request_id: str | None
-    kv_at_arrival: float | None
-    kv_max: float | None
-    violated: bool
 
 
 class Watch:
@@ -98,6 +83,7 @@ class Watch:
 
     @property
     def label(self) -> str:
+        """The label of its model, as far as that is known."""
         return self._eye.labels.of(self.model)
 
     # What the proxy tells, in this order.
@@ -159,25 +145,20 @@ class Watch:
             at_ns=at_ns,
         )
 
-    def data(self, payload: bytes, at_ns: int) -> None:
-        """Bytes of the answer's body."""
-        if self._exchange is not None and self._exchange.feed(payload, at_ns):
-            self._token(at_ns)
-
     def read(self, data: bytes, at_ns: int) -> None:
-        """As `data`, later than it came maybe, and learning what its form is."""
+        """A read of the answer's body, told later than it came maybe; what it teaches of the stream, `template` has."""
         if self._exchange is not None and self._exchange.feed_and_learn(data, at_ns):
             self._token(at_ns)
 
     def texts(self, texts: list[bytes], at_ns: list[int]) -> None:
-        """Reads of `form` that came in this order, at least one, told by their texts: as `data` for each."""
+        """Reads of `template` that came in this order, at least one, told by their texts: as `read` for each."""
         if self._exchange is not None and self._exchange.feed_texts(texts, at_ns):
             self._token(at_ns[-1])
 
     @property
-    def form(self) -> Form | None:
-        """The form of reads that may be told by their texts; none before the first token."""
-        return self._exchange.form if self._exchange is not None else None
+    def template(self) -> Template | None:
+        """The template of reads that may be told by their texts; none before the first token."""
+        return self._exchange.template if self._exchange is not None else None
 
     @property
     def may_learn(self) -> bool:
@@ -190,7 +171,7 @@ class Watch:
         if not self._first_seen and self._judge is not None:
             self._first_seen = True
             self._eye.count(self, self._judge.first_token())
-            self._eye.alarm.set(self)
+            self._eye.timer.set(self)
 
     def complete(self, at_ns: int, framed: bool) -> None:
         """The answer ended as its framing says."""
@@ -231,12 +212,14 @@ class Watch:
             self._off = True
             self._eye.end(self, exchange, judge)
 
-    # What the alarm and the gauges ask.
+    # What the timer and the gauges ask.
 
     def next_deadline_ns(self) -> int | None:
+        """When to be woken; None: not before something else has happened."""
         return None if self._judge is None else self._judge.next_deadline_ns()
 
     def wake(self, now_ns: int) -> None:
+        """Count the deadlines that have passed. Never raises."""
         self._eye.look(self._passed, now_ns)
 
     def _passed(self, now_ns: int) -> None:
@@ -259,6 +242,7 @@ class Watch:
         return [] if self._judge is None else self._judge.at_stake()
 
     def ended_request(self, record: Record) -> EndedRequest:
+        """What a span says of this request, which ended as `record` says."""
         return EndedRequest(
             record,
             self.context,

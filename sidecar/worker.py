@@ -26,12 +26,25 @@ if __name__ == "__main__":  # first of all: Ctrl-C reaches every process of a te
 import uvloop
 
 from sidecar import limits, log
-from sidecar.front import Front
-from sidecar.life import Ending, chore, every, raise_file_limit, settle
+from sidecar.lifecycle import Ending, chore, every, raise_file_limit, settle
 from sidecar.otlp_settings import Lane
+from sidecar.proxy_server import ProxyServer
 from sidecar.telemetry import emitter_of, eye_of, judge_by
 from sidecar.usage_policy import UsagePolicy
-from sidecar.worker_pipe import Ask, Drain, Hurry, Message, Pipe, Ready, Reload, Report, Start, State, pipe_over
+from sidecar.worker_pipe import (
+    TOLD_EVERY_S,
+    Ask,
+    Drain,
+    Hurry,
+    Message,
+    Pipe,
+    Ready,
+    Reload,
+    Report,
+    Start,
+    State,
+    pipe_over,
+)
 from slo.objective import Spec
 
 PROGRAM = "firsttoken sidecar worker"
@@ -47,7 +60,7 @@ class Worker:
         self._eye = eye_of(self._plan, loop, self._emitter)
         judge_by(start.spec, self._eye)
         self._eye.usage = UsagePolicy(start.options.inject_usage, start.options.scrape.engine)
-        self._front = Front(start.options, self._eye)
+        self._proxy = ProxyServer(start.options, self._eye)
         self._drops: dict[tuple[Lane, str], int] = {}
         self._known: frozenset[str] = frozenset()
         self._answers = self._outages = 0
@@ -56,10 +69,10 @@ class Worker:
     async def run(self, sockets: list[socket.socket]) -> None:
         """Serve on `sockets` until told to end, or until the parent is gone."""
         raise_file_limit()
-        await self._front.open_on(sockets)
+        await self._proxy.open_on(sockets)
         ending = Ending(numbers=(signal.SIGTERM,))  # which may come beside the parent's own word: once is enough
         self._emitter.start()
-        acts = [every(1.0, self._second, look=self._eye.look), self._listen(ending)]
+        acts = [every(TOLD_EVERY_S, self._second, look=self._eye.look), self._listen(ending)]
         if self._emitter.wants_spans:
             delay_s = self._plan.export.span_delay_s
             acts.append(every(delay_s, self._emitter.flush_spans, look=self._eye.look))
@@ -67,7 +80,7 @@ class Worker:
         settle()
         self._pipe.send(Ready())
         await ending.wait()
-        await self._front.drain()
+        await self._proxy.drain()
         await self._loop.run_in_executor(None, self._emitter.close, limits.FLUSH_S)
         for task in chores:
             task.cancel()
@@ -84,10 +97,10 @@ class Worker:
                 if isinstance(message, Drain):
                     ending.ask()
                 elif isinstance(message, Hurry):
-                    self._front.door.hurry()
+                    self._proxy.door.hurry()
                 elif isinstance(message, Reload):
                     self._eye.look(self._judge_by, message.spec)
-                    await self._front.reload()
+                    await self._proxy.reload()
                 else:
                     self._eye.look(self._take, message)
         finally:
@@ -119,8 +132,8 @@ class Worker:
     # What the parent is told.
 
     def _second(self) -> None:
-        self._front.door.sweep()
-        if time.monotonic() - self._heard_s > limits.STALE_INTERVALS:
+        self._proxy.door.sweep()
+        if time.monotonic() - self._heard_s > limits.STALE_INTERVALS * TOLD_EVERY_S:
             self._eye.occupied(None)
         if not self._pipe.is_backed_up:  # else it waits: an increment that is not told grows
             self._report()
@@ -140,7 +153,7 @@ class Worker:
                 in_flight=eye.in_flight,
                 busy_since_ns=eye.busy_since_ns,
                 last_token_ns=eye.last_token_ns,
-                reached=self._front.door.pool.reached,
+                reached=self._proxy.door.pool.reached,
                 answers=self._answers,
                 increment=eye.tally.increment(),  # last: from here on these counts are nowhere else
             )

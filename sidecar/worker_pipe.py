@@ -22,6 +22,8 @@ from sidecar.plan import Plan
 from sidecar.tally import Increment, Number
 from slo.objective import Spec
 
+TOLD_EVERY_S = 1.0  # between two `State`s, and between two `Report`s
+
 _LENGTH = struct.Struct("!I")
 
 

@@ -2,7 +2,7 @@
 
     clients ─▶ one address ─▶ worker 1 ─▶ the server          each worker ─▶ OTLP (spans)
                           └─▶ worker 2 ─▶ the server
-                                   └─▶ Report ─▶ parent: Overseer ─▶ Telemetry ─▶ admin page, OTLP (metrics)
+                                   └─▶ Report ─▶ parent: WorkersEye ─▶ Telemetry ─▶ admin page, OTLP (metrics)
                                                  parent: Poller, GPUs, slo.yaml ─▶ State, Reload ─▶ workers
 
 To the world it is one sidecar: one admin page, one `service.instance.id`, one heartbeat a second. The parent therefore
@@ -25,18 +25,18 @@ from functools import partial
 from sidecar import limits, pages
 from sidecar.admin import AdminDoor, Answer, Later
 from sidecar.certificates import Identity, ServerTls
-from sidecar.life import Ending, chore, every, on_hangup
+from sidecar.lifecycle import Ending, chore, every, on_hangup
 from sidecar.listener import Listener, ListenError, announce, listen
 from sidecar.options import Options
-from sidecar.overseer import Overseer
 from sidecar.poller import OnPage, Poller
-from sidecar.seat import Seat
 from sidecar.service import poller_before
 from sidecar.settings import UsageError
 from sidecar.shared_address import SharedAddress, share
 from sidecar.spec_watch import watch
 from sidecar.telemetry import Telemetry, emitter_of, eye_of
-from sidecar.worker_pipe import Reload, Start
+from sidecar.worker_pipe import TOLD_EVERY_S, Reload, Start
+from sidecar.worker_slot import WorkerSlot
+from sidecar.workers_eye import WorkersEye
 
 log = logging.getLogger(__name__)
 
@@ -54,19 +54,18 @@ class Workers:
         self._plan = options.plan()
         own = replace(self._plan, export=replace(self._plan.export, traces=None))
         emitter = emitter_of(own)
-        overseer = Overseer(eye_of(own, loop, emitter), emitter.dropped)
-        self._telemetry = Telemetry(own, loop, overseer, emitter=emitter, make_poller=self._poller)
-        shown = pages.pages(self._telemetry.sources())
+        eye = WorkersEye(eye_of(own, loop, emitter), emitter.dropped)
+        self._telemetry = Telemetry(own, loop, eye, emitter=emitter, make_poller=self._poller)
+        shown = pages.pages(replace(self._telemetry.sources(), ready=self._ready))
         self._page = shown[b"/metrics"]
         later = Later(self._page_of_now, partial(self._page_of_now, openmetrics=True))
-        shown = {**shown, b"/metrics": lambda: later, b"/readyz": self._ready}
-        self._admin = AdminDoor(shown, token=options.admin_token)
-        self._seats: list[Seat] = []
+        self._admin = AdminDoor({**shown, b"/metrics": lambda: later}, token=options.admin_token)
+        self._slots: list[WorkerSlot] = []
         self._reached = self._announced = self._draining = False
         self._failed: str | None = None
 
-    def _poller(self, overseer: Overseer, on_page: OnPage) -> Poller:
-        poller = poller_before(self._options, overseer, on_page, tls=self._server_tls)
+    def _poller(self, eye: WorkersEye, on_page: OnPage) -> Poller:
+        poller = poller_before(self._options, eye, on_page, tls=self._server_tls)
         poller.on_reached = self._was_reached
         return poller
 
@@ -83,8 +82,8 @@ class Workers:
         self._telemetry.begin(*self._chores(on_hangup(self._reload)))
         changed = partial(self._changed, ending, address, admin)
         numbers = range(1, self._options.workers + 1)
-        self._seats = [self._seat(number, address, changed) for number in numbers]
-        keeping = [chore(seat.keep(), look=self._telemetry.eye.look) for seat in self._seats]
+        self._slots = [self._slot(number, address, changed) for number in numbers]
+        keeping = [chore(slot.keep(), look=self._telemetry.eye.look) for slot in self._slots]
         await ending.wait()
         self._draining = True
         self._end_workers()
@@ -107,19 +106,19 @@ class Workers:
             raise
 
     def _chores(self, reload: Callable[[], None]) -> Iterator[Coroutine[None, None, None]]:
-        yield every(1.0, self._second, look=self._telemetry.eye.look)
+        yield every(TOLD_EVERY_S, self._second, look=self._telemetry.eye.look)
         if self._options.watched is not None:
             yield watch(self._options.watched, reload)
 
-    def _seat(self, number: int, address: SharedAddress, changed: Callable[[], None]) -> Seat:
+    def _slot(self, number: int, address: SharedAddress, changed: Callable[[], None]) -> WorkerSlot:
         def start() -> Start:
             return Start(number, self._options, self._plan, self._telemetry.spec)
 
-        return Seat(number, self._telemetry.eye, start, sockets=address.sockets, changed=changed)
+        return WorkerSlot(number, self._telemetry.eye, start, sockets=address.sockets, changed=changed)
 
     def _changed(self, ending: Ending, address: SharedAddress, admin: Listener) -> None:
         """A worker takes requests, or has ended."""
-        if not self._announced and all(seat.ready for seat in self._seats):
+        if not self._announced and all(slot.ready for slot in self._slots):
             self._announced = True
             announce("proxy", address)
             announce("admin", admin)
@@ -130,14 +129,14 @@ class Workers:
     def _hopeless(self) -> str | None:
         """Why there is no use in going on; None while there is. A worker that does not start where others do, or did
         before, is tried again for ever."""
-        worst = max(self._seats, key=lambda seat: seat.misfires)
-        if worst.misfires < limits.WORKER_TRIES or (self._announced and any(seat.ready for seat in self._seats)):
+        worst = max(self._slots, key=lambda slot: slot.misfires)
+        if worst.misfires < limits.WORKER_TRIES or (self._announced and any(slot.ready for slot in self._slots)):
             return None
         return f"worker {worst.number} ended {worst.misfires} times before it took requests: see what it said above"
 
     def _end_workers(self) -> None:
-        for seat in self._seats:
-            seat.end()
+        for slot in self._slots:
+            slot.end()
 
     async def _ended(self, keeping: list[asyncio.Task[None]]) -> None:
         """Until every worker is gone; the last of their reports has been heard then."""
@@ -145,23 +144,23 @@ class Workers:
         _, late = await asyncio.wait(keeping, timeout=within_s)
         if late:
             log.error("%d workers have not ended in %g s and are killed", len(late), within_s)
-        for seat in self._seats:
-            seat.kill()
+        for slot in self._slots:
+            slot.kill()
         await asyncio.wait(keeping)
 
     # What workers are told.
 
     def _second(self) -> None:
         state = self._telemetry.eye.state()
-        for seat in self._seats:
-            seat.second(state)
+        for slot in self._slots:
+            slot.second(state)
 
     async def _reload(self) -> None:
         """Read slo.yaml and the certificates again, here and in every worker."""
         certificates_ok = all([await self._identity.reload(), await self._server_tls.reload()])
         await self._telemetry.reload(others_ok=certificates_ok)
-        for seat in self._seats:
-            seat.tell(Reload(self._telemetry.spec))
+        for slot in self._slots:
+            slot.tell(Reload(self._telemetry.spec))
 
     # Pages.
 
@@ -169,11 +168,11 @@ class Workers:
         """Ready while any worker takes requests and the server behind was reached, until the draining begins."""
         if self._draining:
             return Answer(503, b"draining\n")
-        if not self._announced or not any(seat.ready for seat in self._seats):
+        if not self._announced or not any(slot.ready for slot in self._slots):
             return Answer(503, b"no worker takes requests\n")
         if not (self._reached or self._telemetry.eye.reached):
             return Answer(503, b"the server behind has not been reached yet\n")
-        return Answer(200, b"ready\n")
+        return pages.READY
 
     def _page_of_now(self, *, openmetrics: bool = False) -> Answer:
         """The page of all counts until now; called on a thread of its own, as what is `Later`."""
@@ -183,5 +182,5 @@ class Workers:
         return page.openmetrics() if openmetrics and page.openmetrics is not None else page.make()
 
     async def _page_after_reports(self) -> Answer | Later:
-        await asyncio.gather(*(seat.report() for seat in self._seats))
+        await asyncio.gather(*(slot.report() for slot in self._slots))
         return self._page()

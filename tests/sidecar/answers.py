@@ -5,8 +5,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from sidecar.exchange import Record
 from sidecar.http_read import ResponseReader
+from sidecar.record import Record
 from tests.sidecar.streams import Reads, Stream, cut
 
 Way = Callable[[Iterable[bytes]], Iterator[bytes]]

@@ -21,7 +21,7 @@ from sidecar.histogram import LogBuckets
 from sidecar.middleware import FirstTokenMiddleware
 from sidecar.telemetry import Telemetry
 from slo.signals import REQUESTS, SLO_EVENTS
-from tests.sidecar.rig import CHAT
+from tests.sidecar.rig import CHAT, connected
 
 PATIENT_S = 60.0
 
@@ -124,15 +124,9 @@ class Hosted:
         assert self.middleware._attachment is not None
         return self.middleware._attachment.telemetry
 
-    @contextlib.asynccontextmanager
-    async def client(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        try:
-            yield reader, writer
-        finally:
-            writer.close()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
+    def client(self) -> contextlib.AbstractAsyncContextManager[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        """A connection of its own."""
+        return connected(self.port)
 
     async def raw(self, request: bytes) -> bytes:
         """Everything that is answered to a request that ends its connection."""

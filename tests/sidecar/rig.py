@@ -10,15 +10,15 @@ from typing import Any
 
 import uvloop
 
-from sidecar.alarm import Alarm
+from sidecar.deadline_timer import DeadlineTimer
 from sidecar.exemplar import Trace, own_trace
 from sidecar.eye import Eye
 from sidecar.histogram import LogBuckets
 from sidecar.labels import ModelLabels
 from sidecar.proxy import Door, Manners
+from sidecar.record import EndedRequest
 from sidecar.tally import Tally
 from sidecar.upstream import Pool, Target
-from sidecar.watch import EndedRequest
 from slo.objective import Spec, parse
 from slo.signals import LATENCY_BUCKETS_S, REQUESTS, SLO_EVENTS
 
@@ -126,6 +126,18 @@ def spec(*objectives: str, classes: str = "") -> Spec:
     return parse(f"service: chat\n{classes}objectives:\n{lines}")[0]
 
 
+@contextlib.asynccontextmanager
+async def connected(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to a port of this machine, closed at the end."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
 @dataclass
 class Behind:
     """The server behind the proxy, and what it saw."""
@@ -206,15 +218,9 @@ class Rig:
     behind: Behind
     ended: list[EndedRequest]
 
-    @contextlib.asynccontextmanager
-    async def client(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        try:
-            yield reader, writer
-        finally:
-            writer.close()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
+    def client(self) -> contextlib.AbstractAsyncContextManager[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        """A connection of its own."""
+        return connected(self.port)
 
     async def ask(self, request: bytes) -> Received:
         """Send one request on a connection of its own; its answer."""
@@ -275,7 +281,7 @@ async def proxied(
             return own_trace(request.context, request.start_unix_ns) if traced else None
 
         eye = Eye(
-            Alarm(loop),
+            DeadlineTimer(loop),
             tally=tally,
             labels=ModelLabels(max_models),
             ended=note,

@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 
 from sidecar.dialects import Ask, read_ask, recognise
-from sidecar.exchange import Exchange, Record
+from sidecar.exchange import Exchange
+from sidecar.record import Record
 
 DATA = Path(__file__).parents[1] / "data" / "sidecar"
 CAPTURES = DATA / "captures"
@@ -41,7 +42,7 @@ class Stream:
 
     @property
     def ask(self) -> Ask:
-        dialect = recognise("POST", self.path)
+        dialect = recognise(self.path.encode())
         assert dialect is not None, self.path
         return read_ask(dialect, self.body)
 

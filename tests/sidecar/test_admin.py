@@ -266,3 +266,36 @@ def test_an_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
             writer.close()
 
     run()
+
+
+def test_a_client_that_drips_its_request_keeps_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are few: a handful of such clients would keep every scraper and every probe out."""
+    monkeypatch.setattr(limits, "ADMIN_IDLE_S", 0.2)
+
+    @on_a_loop
+    async def run() -> None:
+        async with admin() as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /healthz HTTP/1.1\r\nX: ")
+            while not reader.at_eof():
+                writer.write(b"x")
+                await asyncio.sleep(0.01)
+            writer.close()
+
+    run()
+
+
+def test_a_client_that_asks_now_and_then_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ADMIN_IDLE_S", 1.0)
+
+    @on_a_loop
+    async def run() -> None:
+        async with admin() as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            for _ in range(6):
+                await asyncio.sleep(0.25)
+                writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+                assert (await read_message(reader)).body == b"ok\n"
+            writer.close()
+
+    run()

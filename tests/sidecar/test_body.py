@@ -10,7 +10,7 @@ from sidecar.dialects import Ask, read_ask, recognise
 
 
 def ask(path: str = "/v1/chat/completions", body: bytes = b'{"stream": true, "messages": [{}]}') -> Ask:
-    dialect = recognise("POST", path)
+    dialect = recognise(path.encode())
     assert dialect is not None
     return read_ask(dialect, body)
 

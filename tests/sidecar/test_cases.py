@@ -18,7 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar import otlp_spans
-from sidecar.exposition import Page
+from sidecar.exposition import Exposition
 from sidecar.proxy import Manners
 from sidecar.tally import Number
 from slo.signals import E2E, IN_FLIGHT, REQUEST_MODEL, TPOT, TTFT
@@ -43,7 +43,7 @@ from tests.sidecar.test_watch import OK, watched
 ROOT = Path(__file__).parents[2]
 ID = re.compile(r"(?:(?<=test_)|(?<=test_case_)|(?<=\[))([A-E]\d\d)(?=[_: \]])|(?<=\[)([SC]-\w+)", re.IGNORECASE)
 HINT = re.compile(r"(?i)(?:case_|test_|[\"'])[A-E]\d\d[_ ]|written\(")  # what a file with such tests has in it
-IN_ANY_CASE = ("test_splits.py", "test_form.py")  # these try every stream there is, whatever must be seen in it
+IN_ANY_CASE = ("test_splits.py", "test_template.py")  # these try every stream there is, whatever must be seen in it
 
 
 @cache
@@ -279,7 +279,7 @@ NAMES = ('org/mo"del', "C:\\models\\x", "two\nlines", "emoji \U0001f30d", "", "a
 
 
 def page_of_names() -> bytes:
-    page = Page("chat", "")
+    page = Exposition("chat", "")
     page.numbers([Number(IN_FLIGHT, ((REQUEST_MODEL, name),), 1) for name in NAMES])
     return page.text()
 
@@ -312,8 +312,8 @@ async def test_case_e13_a_wall_clock_that_is_set_back_shortens_nothing(monkeypat
         watch.held(5 * s)
         wall_ns[0] -= 30 * s
         watch.answered(OK, 5 * s + 1)
-        watch.data(delta("a"), 5 * s + s // 2)
-        watch.data(STOP, 6 * s)
+        watch.read(delta("a"), 5 * s + s // 2)
+        watch.read(STOP, 6 * s)
         watch.complete(6 * s, True)
         (ended,) = rig.ended
     assert (ended.record.ttft_s, ended.record.e2e_s) == (0.5, 1.0)

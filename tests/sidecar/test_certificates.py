@@ -1,8 +1,11 @@
 """Certificates that are renewed under a running proxy."""
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable
+import ssl
+import threading
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -39,15 +42,22 @@ def renewed(name: str, folder: Path) -> None:
     (folder / "tls.key").write_bytes(Path(key(name)).read_bytes())
 
 
+@contextlib.asynccontextmanager
+async def showing(context: ssl.SSLContext | None) -> AsyncIterator[int]:
+    """A proxy that listens with this context; its port."""
+    async with proxied(raw(completion("a"))) as rig:
+        listener = await listen(rig.door, HostPort("127.0.0.1", 0), flag="--listen", tls=context)
+        with contextlib.closing(listener):
+            yield listener.address.port
+
+
 def test_new_connections_are_shown_what_was_read_last(
     files: Presented, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     @on_a_loop
     async def run() -> None:
-        async with proxied(raw(completion("a"))) as rig:
-            identity = Identity(files)
-            listener = await listen(rig.door, HostPort("127.0.0.1", 0), flag="--listen", tls=identity.for_clients())
-            port = listener.address.port
+        identity = Identity(files)
+        async with showing(identity.for_clients()) as port:
             reader, writer = await asyncio.open_connection(
                 "127.0.0.1", port, ssl=client_context(), server_hostname="localhost"
             )
@@ -67,7 +77,6 @@ def test_new_connections_are_shown_what_was_read_last(
             assert await identity.reload()
             assert await asyncio.to_thread(name_shown, port) == "server"
             writer.close()
-            listener.close()
 
     run()
     (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
@@ -92,16 +101,13 @@ def test_an_authority_of_clients_is_replaced_not_added_to(tmp_path: Path) -> Non
 
     @on_a_loop
     async def run() -> None:
-        async with proxied(raw(completion("a"))) as rig:
-            identity = Identity(presented(client_ca=str(ca)))
-            listener = await listen(rig.door, HostPort("127.0.0.1", 0), flag="--listen", tls=identity.for_clients())
-            port = listener.address.port
+        identity = Identity(presented(client_ca=str(ca)))
+        async with showing(identity.for_clients()) as port:
             assert await asyncio.to_thread(answered, port, "intruder")
             ca.write_bytes(ours)
             assert await identity.reload()
             assert not await asyncio.to_thread(answered, port, "intruder")
             assert await asyncio.to_thread(answered, port, "client")
-            listener.close()
 
     run()
 
@@ -113,16 +119,10 @@ def test_the_pages_are_shown_over_tls_where_others_can_reach_them() -> None:
     assert identity.for_admin(HostPort("0.0.0.0", 1)) is not None
 
 
-def test_a_scraper_of_the_pages_needs_no_certificate() -> None:
-    @on_a_loop
-    async def run() -> None:
-        async with proxied(raw(completion("a"))) as rig:
-            context = Identity(presented(client_ca=AUTHORITY)).for_admin(HostPort("0.0.0.0", 0))
-            listener = await listen(rig.door, HostPort("127.0.0.1", 0), flag="--admin", tls=context)
-            assert await asyncio.to_thread(answered, listener.address.port, None)
-            listener.close()
-
-    run()
+@on_a_loop
+async def test_a_scraper_of_the_pages_needs_no_certificate() -> None:
+    async with showing(Identity(presented(client_ca=AUTHORITY)).for_admin(HostPort("0.0.0.0", 0))) as port:
+        assert await asyncio.to_thread(answered, port, None)
 
 
 @on_a_loop
@@ -136,6 +136,30 @@ async def test_without_files_there_is_no_tls() -> None:
 def test_bad_files_are_found_before_a_client_comes() -> None:
     with pytest.raises(UsageError):
         Identity(Presented("nowhere", "nowhere")).for_clients()
+
+
+def test_files_that_do_not_come_change_nothing(
+    files: Presented, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.limits.READ_S", 0.05)
+    gate = threading.Event()
+    contexts = [presenting(files), presenting(files)]
+
+    def make() -> ssl.SSLContext:
+        if len(contexts) == 1:
+            gate.wait()
+        return contexts.pop()
+
+    @on_a_loop
+    async def run() -> None:
+        read = Reread(make, at_once=True)
+        before = read.context
+        assert not await read.reload()
+        gate.set()
+        assert read.context is before
+
+    run()
+    assert "reload: no answer within 0.05 s: what was read before stays" in caplog.text
 
 
 @on_a_loop
@@ -162,8 +186,6 @@ def test_each_reason_is_told_once_and_only_so_many(caplog: pytest.LogCaptureFixt
 
 
 def _failure(why: str) -> Exception:
-    import ssl
-
     error = ssl.SSLError(1, why)
     error.reason = why
     return error

@@ -37,7 +37,7 @@ def test_the_command_ends_with_2_and_one_line(elsewhere: Path) -> None:
     ended = run("--upstream", "nonsense", cwd=elsewhere)
     assert (ended.returncode, ended.stdout) == (2, "")
     (line,) = ended.stderr.splitlines()
-    assert line.startswith("firsttoken sidecar: nonsense is no URL")
+    assert line.startswith("firsttoken sidecar: --upstream: nonsense is no URL")
 
 
 @pytest.mark.parametrize("flag", ["--listen", "--admin"])

@@ -85,7 +85,7 @@ def apply(exchange: Exchange, step: Step) -> None:
 
 
 def exchange_of(*, stream: bool = True) -> Exchange:
-    dialect = recognise("POST", "/v1/chat/completions")
+    dialect = recognise(b"/v1/chat/completions")
     assert dialect is not None
     return Exchange(read_ask(dialect, json.dumps({"stream": stream}).encode()), T0_NS)
 

@@ -13,7 +13,7 @@ from prometheus_client.samples import Exemplar, Sample, Timestamp
 from prometheus_client.utils import floatToGoString
 
 from sidecar.exemplar import Trace
-from sidecar.exposition import Page
+from sidecar.exposition import Exposition
 from sidecar.histogram import ClassicHistogram, EdgeBuckets
 from sidecar.tally import Number
 from slo.signals import HEARTBEAT, IN_FLIGHT, KV_OCCUPANCY, RANK, REQUEST_MODEL, REQUESTS, SOURCE, SPEC_INFO, TPOT, TTFT
@@ -25,19 +25,19 @@ def line(sample: Sample) -> str:
     return " ".join([sample.name, *(f"{name}={value}" for name, value in sorted(sample.labels.items()))])
 
 
-def samples(page: Page) -> dict[str, float]:
+def samples(page: Exposition) -> dict[str, float]:
     """Every sample by its line, as a scraper would parse the page."""
     families = text_string_to_metric_families(page.text().decode())
     return {line(sample): sample.value for family in families for sample in family.samples}
 
 
-def openmetrics_families(page: Page) -> list[Family]:
+def openmetrics_families(page: Exposition) -> list[Family]:
     text = page.text(openmetrics=True).decode()
     return list(openmetrics.text_string_to_metric_families(text))  # type: ignore[no-untyped-call]
 
 
-def page(environment: str = "") -> Page:
-    return Page("chat", environment)
+def page(environment: str = "") -> Exposition:
+    return Exposition("chat", environment)
 
 
 def test_counters_and_gauges_have_the_names_and_labels_of_the_signals() -> None:
@@ -105,7 +105,7 @@ def test_what_is_not_finite_is_absent() -> None:
 
 
 def test_a_name_cannot_break_the_page() -> None:
-    made = Page('a"b\\c\nd', "")
+    made = Exposition('a"b\\c\nd', "")
     made.numbers([Number(IN_FLIGHT, ((REQUEST_MODEL, 'x"\\\n}'),), 1)])
     (family,) = text_string_to_metric_families(made.text().decode())
     assert family.samples[0].labels == {"service_name": 'a"b\\c\nd', "model_name": 'x"\\\n}'}
@@ -208,7 +208,7 @@ def test_the_page_is_what_prometheus_client_would_write(
     histogram = ClassicHistogram([0.25, 1.0, 5000000.0])
     for value, trace in values:
         histogram.add(value, trace)
-    made, reference = Page(service, environment), Reference()
+    made, reference = Exposition(service, environment), Reference()
     base = {"service_name": service} | ({"environment": environment} if environment else {})
     labels = [*base, "model_name"]
 

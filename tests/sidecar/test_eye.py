@@ -363,7 +363,7 @@ def broken(*_: object, **__: object) -> object:
 
 
 FAULTS: dict[str, tuple[object, str, Callable[..., object]]] = {
-    "the dialects": (dialects, "asked_at", broken),
+    "the dialects": (dialects, "recognise", broken),
     "reading the request": (dialects, "read_ask", broken),
     "the head": (Exchange, "response_started", broken),
     "the bytes": (Exchange, "feed", broken),

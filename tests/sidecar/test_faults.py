@@ -1,9 +1,10 @@
 import logging
+import re
 
 import pytest
 
 from sidecar import faults
-from sidecar.faults import Faults
+from sidecar.faults import Faults, told
 from sidecar.tally import Tally
 from slo.signals import REASON, TELEMETRY_FAULTS
 
@@ -19,8 +20,8 @@ def test_a_fault_ends_there_is_counted_and_told_once_without_its_words(caplog: p
         look(broken, "a prompt")
         look(broken, "a prompt")
     assert tally.total(TELEMETRY_FAULTS, ((REASON, "KeyError"),)) == 2
-    assert len(caplog.records) == 1
-    assert "broken" in caplog.text
+    (line,) = caplog.messages
+    assert re.fullmatch(r"telemetry fault KeyError at .*\.broken:\d+: counted, the request goes on", line)
     assert "a prompt" not in caplog.text
 
 
@@ -35,6 +36,10 @@ def test_what_went_wrong_first_is_named() -> None:
 
     Faults(tally).look(broken)
     assert tally.total(TELEMETRY_FAULTS, ((REASON, "LookupError"),)) == 1
+
+
+def test_an_error_that_was_never_raised_has_no_place() -> None:
+    assert told(KeyError("a prompt")) == "KeyError at ?"
 
 
 def test_places_told_have_a_limit(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

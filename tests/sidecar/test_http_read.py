@@ -350,6 +350,14 @@ def test_what_can_never_be_a_head_is_not_waited_for(data: bytes) -> None:
     assert not may_be_head(data)
 
 
+def test_a_head_in_one_read_may_be_no_longer_than_one_in_several() -> None:
+    start, end = b"HTTP/1.1 200 OK\r\nA: ", b"\r\n\r\n"
+    longest = MAX_RESPONSE_HEAD_BYTES - len(start + end)
+    assert ResponseReader().head(start + b"a" * longest + end).status == 200
+    with pytest.raises(BadAnswerError, match="too long"):
+        ResponseReader().head(start + b"a" * (longest + 1) + end)
+
+
 def test_a_body_without_framing_lasts_until_the_close() -> None:
     read = answer(b"HTTP/1.0 200 OK\r\n\r\nabc")
     assert (read.framing, read.complete) == ("close", False)

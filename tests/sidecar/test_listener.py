@@ -4,6 +4,7 @@ import asyncio
 import socket
 import stat
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,8 @@ async def test_a_listener_says_where_it_is(capsys: pytest.CaptureFixture[str]) -
     listener = await listen(door(), HostPort("127.0.0.1", 0), flag="--admin")
     announce("admin", listener)
     assert capsys.readouterr().out == f"admin: http://127.0.0.1:{listener.address.port}\n"
-    assert (await asked(*await asyncio.open_connection("127.0.0.1", listener.address.port))).endswith(b"here")
-    listener.close()
+    with closing(listener):
+        assert (await asked(*await asyncio.open_connection("127.0.0.1", listener.address.port))).endswith(b"here")
 
 
 @on_a_loop
@@ -56,8 +57,8 @@ async def _listens_and_leaves(path: Path, capsys: pytest.CaptureFixture[str]) ->
     listener = await listen(door(), UnixPath(str(path)), flag="--admin")
     announce("admin", listener)
     assert capsys.readouterr().out == f"admin: unix:{path}\n"
-    assert (await asked(*await asyncio.open_unix_connection(path))).endswith(b"here")
-    listener.close()
+    with closing(listener):
+        assert (await asked(*await asyncio.open_unix_connection(path))).endswith(b"here")
 
 
 def dead_socket(path: Path) -> None:
@@ -84,11 +85,11 @@ def test_a_unix_socket_where_somebody_listens_is_left_alone(tmp_path: Path) -> N
 
     @on_a_loop
     async def run() -> None:
-        held = await listen(door(), UnixPath(str(path)), flag="--admin")
-        with pytest.raises(ListenError, match=rf"cannot listen on unix:{path} \(--listen\): address already in use"):
-            await listen(door(), UnixPath(str(path)), flag="--listen")
-        assert (await asked(*await asyncio.open_unix_connection(path))).endswith(b"here")
-        held.close()
+        taken = rf"cannot listen on unix:{path} \(--listen\): address already in use"
+        with closing(await listen(door(), UnixPath(str(path)), flag="--admin")):
+            with pytest.raises(ListenError, match=taken):
+                await listen(door(), UnixPath(str(path)), flag="--listen")
+            assert (await asked(*await asyncio.open_unix_connection(path))).endswith(b"here")
 
     run()
 
@@ -123,11 +124,10 @@ def test_a_socket_that_another_process_has_put_there_stays(tmp_path: Path) -> No
     async def run() -> None:
         ours = await listen(door(), UnixPath(str(path)), flag="--admin")
         path.unlink()
-        theirs = await listen(door(), UnixPath(str(path)), flag="--admin")
-        ours.close()
-        ours.close()
-        assert stat.S_ISSOCK(path.lstat().st_mode)
-        theirs.close()
+        with closing(await listen(door(), UnixPath(str(path)), flag="--admin")):
+            ours.close()
+            ours.close()
+            assert stat.S_ISSOCK(path.lstat().st_mode)
         assert not path.exists()
 
     run()
@@ -147,8 +147,8 @@ def test_sockets_that_are_bound_already_belong_to_who_bound_them(family: int, tm
             if isinstance(address, UnixPath)
             else asyncio.open_connection(address.host, address.port)
         )
-        assert (await asked(*await connecting)).endswith(b"here")
-        listener.close()
+        with closing(listener):
+            assert (await asked(*await connecting)).endswith(b"here")
 
     run()
     assert family != socket.AF_UNIX or (tmp_path / "s").exists()

@@ -9,9 +9,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span, Status
 from sidecar.dialects import read_ask, recognise
 from sidecar.exchange import Exchange
 from sidecar.otlp_spans import MAX_COMBINATIONS, encode, kept
-from sidecar.record import Record
+from sidecar.record import EndedRequest, Record
 from sidecar.trace_context import SpanContext
-from sidecar.watch import EndedRequest
 from tests.sidecar.receiver import attributes
 from tests.sidecar.rig import CHAT, STOP, delta
 
@@ -22,7 +21,7 @@ USAGE = b'data: {"model":"m-1","choices":[],"usage":{"prompt_tokens":7,"completi
 
 def record(reads: Iterable[bytes] = (delta("a"), delta("b"), USAGE, STOP), status: int = 200) -> Record:
     """Of a chat request whose answer came one read a second."""
-    dialect = recognise("POST", CHAT)
+    dialect = recognise(CHAT.encode())
     assert dialect is not None
     exchange = Exchange(read_ask(dialect, b'{"model":"m","stream":true,"messages":[]}'), 5 * S)
     exchange.response_started(status, "text/event-stream", at_ns=5 * S)

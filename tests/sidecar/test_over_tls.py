@@ -7,7 +7,7 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -163,9 +163,7 @@ async def test_an_answer_that_was_cut_has_no_goodbye(version: ssl.TLSVersion) ->
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: half\n\n")
         await writer.drain()
         await asyncio.sleep(0.1)
-        no_lingering = struct.pack("ii", 1, 0)
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
-        writer.transport.abort()
+        reset(writer)
 
     async with listening(breaks_off) as port, over_tls(None, port=port) as over:
 
@@ -215,6 +213,31 @@ async def test_a_client_that_leaves_is_left_by_the_server(monkeypatch: pytest.Mo
         await until(lambda: over.rig.outcomes() == {"cancelled": 1})
 
 
+@contextlib.asynccontextmanager
+async def narrow(over: Over) -> AsyncIterator[int]:
+    """A port of the same proxy behind which the system takes little: the rest waits in the proxy."""
+    with socket.socket() as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 << 10)
+        bound.bind(("127.0.0.1", 0))
+        listener = await listen_on(over.rig.door, [bound], tls=over.identity.for_clients())
+        with contextlib.closing(listener):
+            yield listener.address.port
+
+
+@contextlib.contextmanager
+def narrow_client(port: int) -> Iterator[ssl.SSLSocket]:
+    """A client for which the system takes little."""
+    with socket.socket() as plain:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 10)
+        plain.settimeout(20)
+        plain.connect(("127.0.0.1", port))
+        with client_context().wrap_socket(plain, server_hostname="localhost", suppress_ragged_eofs=False) as made:
+            yield made
+
+
+GET_AND_CLOSE = GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+
+
 @pytest.mark.parametrize("size", [50_000, 180_000])
 @on_a_loop
 async def test_a_slow_client_gets_the_whole_of_an_answer_behind_which_the_connection_ends(
@@ -223,30 +246,59 @@ async def test_a_slow_client_gets_the_whole_of_an_answer_behind_which_the_connec
     """The last of it waits long after we were done with it: in the transport's buffer, or in that of TLS as well."""
     monkeypatch.setattr(limits, "LINGER_S", 0.05)
     body = (bytes(range(256)) * 1000)[:size]
-    async with over_tls(raw(sized(body, kind="application/octet-stream"))) as over:
-        bound = socket.socket()
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 << 10)
-        bound.bind(("127.0.0.1", 0))
-        listener = await listen_on(over.rig.door, [bound], tls=over.identity.for_clients())
+    async with over_tls(raw(sized(body, kind="application/octet-stream"))) as over, narrow(over) as port:
 
         def ask() -> tuple[bytes, bool]:
-            with socket.socket() as plain:
-                plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 10)
-                plain.settimeout(20)
-                plain.connect(("127.0.0.1", listener.address.port))
-                with client_context().wrap_socket(
-                    plain, server_hostname="localhost", suppress_ragged_eofs=False
-                ) as made:
-                    made.sendall(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
-                    threading.Event().wait(1.0)
-                    return read_to_the_end(made)
+            with narrow_client(port) as made:
+                made.sendall(GET_AND_CLOSE)
+                threading.Event().wait(1.0)
+                return read_to_the_end(made)
 
         got, said_goodbye = await aside(ask)
-        listener.close()
-        bound.close()
         assert got.partition(b"\r\n\r\n")[2] == body
         assert said_goodbye
         await until(lambda: not over.rig.door.connections)
+
+
+@on_a_loop
+async def test_a_client_that_never_takes_the_end_of_its_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LINGER_S", 0.05)
+    manners = Manners(client_idle_s=0.2)
+    async with over_tls(raw(sized(b"x" * 50_000)), manners=manners) as over, narrow(over) as port:
+        with contextlib.ExitStack() as stack:
+            made = await aside(lambda: stack.enter_context(narrow_client(port)))
+            await aside(lambda: made.sendall(GET_AND_CLOSE))
+            await until(lambda: len(over.rig.behind.requests) == 1)
+            await asyncio.sleep(0.3)
+            assert over.rig.door.connections
+            over.rig.door.sweep()
+            await until(lambda: not over.rig.door.connections)
+
+
+@on_a_loop
+async def test_a_cut_does_not_wait_for_a_client_that_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LINGER_S", 0.05)
+
+    async def breaks_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 50_000)
+        await writer.drain()
+        await asyncio.sleep(0.1)
+        reset(writer)
+
+    async with listening(breaks_off) as behind, over_tls(None, port=behind) as over, narrow(over) as port:
+        with contextlib.ExitStack() as stack:
+            made = await aside(lambda: stack.enter_context(narrow_client(port)))
+            await aside(lambda: made.sendall(GET))
+            await until(lambda: bool(over.rig.door.connections))
+            await until(lambda: not over.rig.door.connections)
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection so that its peer can tell that it was cut."""
+    no_lingering = struct.pack("ii", 1, 0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
+    writer.transport.abort()
 
 
 @on_a_loop

@@ -23,7 +23,6 @@ def sources(rig: Rig, judged: Spec | None = JUDGED) -> pages.Sources:
     return pages.Sources(
         service="chat",
         environment="prod",
-        door=rig.door,
         eye=rig.eye,
         poller=Poller(Target("http", "127.0.0.1", 1), rig.eye),
         emitter=Emitter(read({}), resource=b"", version="1"),
@@ -32,18 +31,10 @@ def sources(rig: Rig, judged: Spec | None = JUDGED) -> pages.Sources:
     )
 
 
-@on_a_loop
-async def test_ready_means_reached_and_not_draining() -> None:
-    async with proxied(raw(completion("a"))) as rig:
-
-        def ready() -> Answer:
-            return pages.ready(rig.door)
-
-        assert ready().status == 503
-        await rig.ask(chat())
-        assert ready().status == 200
-        await rig.door.drain(0)
-        assert (ready().status, ready().body) == (503, b"draining\n")
+def text(of: pages.Sources) -> str:
+    later = pages.pages(of)[b"/metrics"]()
+    assert isinstance(later, Later)
+    return later.make().body.decode()
 
 
 @on_a_loop
@@ -56,8 +47,8 @@ async def test_the_page_shows_all_there_is() -> None:
         assert isinstance(later, Later)
         rig.tally.add(REQUESTS, ((REQUEST_MODEL, "later"), (OUTCOME, "ok")))
         answer = await asyncio.to_thread(later.make)
-        text = answer.body.decode()
-        assert "later" not in text  # what it shows is what was, whoever writes it when
+        shown = answer.body.decode()
+        assert "later" not in shown  # what it shows is what was, whoever writes it when
         assert answer.content_type.startswith("text/plain; version=0.0.4")
         for family in (
             "gen_ai_server_time_to_first_token_seconds",
@@ -70,10 +61,10 @@ async def test_the_page_shows_all_there_is() -> None:
             "firsttoken_config_last_reload_successful",
             "firsttoken_spec_info",
         ):
-            assert f"# TYPE {family} " in text, family
-        assert f'hash="{JUDGED.hash}"' in text
-        assert "firsttoken_gpu_collector_up" not in text
-        assert "spec_info" not in pages.metrics(sources(rig, None)).body.decode()
+            assert f"# TYPE {family} " in shown, family
+        assert f'hash="{JUDGED.hash}"' in shown
+        assert "firsttoken_gpu_collector_up" not in shown
+        assert "spec_info" not in text(sources(rig, None))
 
 
 @on_a_loop
@@ -103,24 +94,24 @@ async def test_what_the_engine_says_stands_beside_what_we_saw() -> None:
         await rig.ask(chat())
         told = EngineLatencies()
         told.add(TTFT, ((REQUEST_MODEL, "m"),), EdgeBuckets((0.5,), (2, 1), 3.0))
-        text = pages.metrics(replace(sources(rig), engine=told)).body.decode()
+        shown = text(replace(sources(rig), engine=told))
         labels = 'environment="prod",model_name="m",service_name="chat",source='
-        assert f'{TTFT.prometheus}_count{{{labels}"engine"}} 3.0' in text
-        assert f'{TTFT.prometheus}_count{{{labels}""}} 1.0' in text
+        assert f'{TTFT.prometheus}_count{{{labels}"engine"}} 3.0' in shown
+        assert f'{TTFT.prometheus}_count{{{labels}""}} 1.0' in shown
 
 
 @on_a_loop
 async def test_where_no_gpu_is_read_the_page_says_so() -> None:
     async with proxied(raw(completion("a"))) as rig:
         poller = GpuPoller(rig.tally, on_loop=lambda *_: None)
-        text = pages.metrics(replace(sources(rig), gpu=poller)).body.decode()
-        assert 'firsttoken_gpu_collector_up{environment="prod",model_name="",service_name="chat"} 0.0' in text
-        assert "hw_gpu" not in text
+        shown = text(replace(sources(rig), gpu=poller))
+        assert 'firsttoken_gpu_collector_up{environment="prod",model_name="",service_name="chat"} 0.0' in shown
+        assert "hw_gpu" not in shown
 
 
 @on_a_loop
-async def test_without_a_server_behind_it_is_ready_at_once() -> None:
+async def test_it_is_ready_at_once_unless_somebody_knows_better() -> None:
     async with proxied(raw(b"")) as rig:
-        assert pages.ready(None).status == 200
-        inside = replace(sources(rig), door=None)
-        assert pages.pages(inside)[b"/readyz"]() == Answer(200, b"ready\n")
+        assert pages.pages(sources(rig))[b"/readyz"]() == Answer(200, b"ready\n")
+        waiting = replace(sources(rig), ready=lambda: Answer(503, b"not yet\n"))
+        assert pages.pages(waiting)[b"/readyz"]() == Answer(503, b"not yet\n")

@@ -1,6 +1,8 @@
 """An exchange over real sockets: what the client and the server behind see, byte for byte."""
 
 import asyncio
+import gc
+import gzip
 import hashlib
 import random
 import socket
@@ -11,6 +13,7 @@ import pytest
 
 from sidecar.proxy import Manners
 from sidecar.upstream import Target
+from sidecar.usage_policy import UsagePolicy
 from tests.sidecar.rig import (
     CHAT,
     SSE_HEAD,
@@ -600,7 +603,56 @@ async def test_a_server_that_never_ends_its_drained_answer_is_left(monkeypatch: 
             await reader.readuntil(b'"a"')
         await until(lambda: rig.outcomes() == {"cancelled": 1})
         assert rig.door.pool.open_count == 1
+        assert rig.door.leftovers.answers == 1
         await until(lambda: rig.door.pool.open_count == 0)
+        assert rig.door.leftovers.answers == 0
+
+
+@on_a_loop
+async def test_only_so_many_answers_are_let_end_whose_clients_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sidecar.limits.LEFTOVERS", 2)
+    gate = asyncio.Event()
+
+    async def gated(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(SSE_HEAD + chunk(delta("a")))
+        await gate.wait()
+        writer.write(chunk(STOP) + b"0\r\n\r\n")
+
+    async with proxied(gated, manners=Manners(drain_disconnected=True)) as rig:
+
+        async def leave() -> None:
+            async with rig.client() as (reader, writer):
+                writer.write(chat(extra="X-Watch: 1\r\n"))
+                await reader.readuntil(b'"a"')
+
+        for _ in range(4):
+            await leave()
+        await until(lambda: rig.outcomes() == {"cancelled": 4})
+        await until(lambda: rig.door.pool.open_count == 2)
+        assert rig.door.leftovers.answers == 2
+        gate.set()
+        await until(lambda: rig.door.leftovers.answers == 0)
+        gate.clear()
+        await leave()
+        await until(lambda: rig.door.leftovers.answers == 1)  # there is room again
+        gate.set()
+
+
+@on_a_loop
+async def test_a_server_that_breaks_off_a_leftover_answer_makes_room_too() -> None:
+    async def broken(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(SSE_HEAD + chunk(delta("a")))
+        await asyncio.sleep(0.05)
+        writer.close()
+
+    async with proxied(broken, manners=Manners(drain_disconnected=True)) as rig:
+        async with rig.client() as (reader, writer):
+            writer.write(chat())
+            await reader.readuntil(b'"a"')
+        await until(lambda: rig.outcomes() == {"cancelled": 1})
+        assert rig.door.leftovers.answers == 1
+        await until(lambda: rig.door.pool.open_count == 0)
+        assert rig.door.leftovers.answers == 0
 
 
 @on_a_loop
@@ -626,3 +678,35 @@ async def test_no_request_is_lost_to_a_server_that_hangs_up_after_each_stream() 
             writer.write(chat())
             assert (await read_message(reader)).line == "HTTP/1.1 200 OK"
         assert rig.outcomes() == {"ok": 100}
+
+
+USAGE = b'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}\n\n'
+PACKED_HEAD = SSE_HEAD.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n")
+ANSWERS = {
+    "a stream, its usage hidden": SSE_HEAD + chunk(delta("a")) + chunk(STOP) + chunk(USAGE) + b"0\r\n\r\n",
+    "a packed stream": PACKED_HEAD + chunk(gzip.compress(delta("a") + STOP)) + b"0\r\n\r\n",
+    "a stream that breaks off": SSE_HEAD + chunk(delta("a")) + b"no chunk\r\n",
+    "a whole answer": sized(b"{}"),
+}
+
+
+@pytest.mark.parametrize("sentence", ANSWERS)
+@on_a_loop
+async def test_a_request_leaves_nothing_to_the_garbage_collector(sentence: str) -> None:
+    """Which a process of ours runs so seldom that what waits for it would be most of its memory."""
+    async with proxied(raw(ANSWERS[sentence])) as rig:
+        rig.eye.usage = UsagePolicy("on", "sglang")
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            for _ in range(3):
+                await rig.ask_all(chat(extra="Connection: close\r\n", pad=9000))
+            await until(lambda: not rig.door.connections)
+            gc.collect()
+            left = {type(found).__qualname__ for found in gc.garbage if type(found).__module__.startswith("sidecar.")}
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+    assert left == set()

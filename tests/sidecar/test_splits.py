@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sidecar import usage_pass
 from sidecar.asgi import Receive, Scope, Send
 from sidecar.engines import UsageChunk
-from sidecar.exchange import Record
+from sidecar.record import Record
 from sidecar.usage_hide import UsageFilter
 from sidecar.usage_pass import UsagePass
 from sidecar.usage_policy import DIALECTS, UsagePolicy
@@ -24,8 +24,8 @@ from slo.signals import DIALECT, UNPARSED
 from tests.sidecar.answers import CLOSE, CODINGS, FRAMINGS, LENGTH, Answer, unchunked
 from tests.sidecar.rig import Received, Rig, on_a_loop, proxied, until
 from tests.sidecar.streams import Reads, Stream, captured, cut
+from tests.sidecar.test_asgi_relay import way
 from tests.sidecar.test_exchange import STREAMS
-from tests.sidecar.test_passage import way
 
 REFUSAL = captured("vllm_err_len", "/v1/chat/completions")
 EVERY = {**STREAMS, REFUSAL.id: REFUSAL}

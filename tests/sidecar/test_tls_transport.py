@@ -1,6 +1,7 @@
 """What the event loop's TLS does at an end and in a pause, and what we make of it. Real sockets on both sides."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -57,9 +58,9 @@ async def test_a_connection_is_hung_up_on_at_once_and_loses_nothing(
                 time.sleep(0.01)
             return (*got, made.lost)  # while our own end is still open
 
-    assert await asyncio.to_thread(ask) == (b"x" * 60_000, goodbye, True)
-    hang_up(made.transport)  # closed already: nothing happens
-    server.close()
+    with contextlib.closing(server):
+        assert await asyncio.to_thread(ask) == (b"x" * 60_000, goodbye, True)
+        hang_up(made.transport)  # closed already: nothing happens
 
 
 @on_a_loop

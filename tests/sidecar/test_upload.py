@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sidecar.dialects import LOOK_BYTES
 from sidecar.http_head import RequestHead
 from sidecar.upload import Upload
-from tests.sidecar.test_alike import look
+from tests.sidecar.test_fast_path import look
 
 HOST = (b"host", b"api.test")
 SENT = b"POST /v1/chat/completions HTTP/1.1\r\nhost: api.test\r\n"

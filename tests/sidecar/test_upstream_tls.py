@@ -13,22 +13,23 @@ from pathlib import Path
 import pytest
 
 from sidecar.address import UnixPath
-from sidecar.alarm import Alarm
 from sidecar.certificates import ServerTls
+from sidecar.deadline_timer import DeadlineTimer
 from sidecar.eye import Eye
 from sidecar.labels import ModelLabels
 from sidecar.poller import PollError, get
 from sidecar.proxy import Door, Manners
+from sidecar.record import EndedRequest
 from sidecar.tally import Tally
 from sidecar.tls import Trust
 from sidecar.upstream import Pool, Target
-from sidecar.watch import EndedRequest
 from slo.signals import LATENCY_BUCKETS_S
 from tests.sidecar.certificates import AUTHORITY, STRANGER, server_context
 from tests.sidecar.rig import Received, chat, completion, on_a_loop, raw, read_message, sized, until
 
 Wild = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OURS = Trust(ca=AUTHORITY)
+WHOLE = sized(b'{"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"stop"}]}')
 
 
 @contextlib.asynccontextmanager
@@ -70,7 +71,7 @@ class Before:
         self.ended = list[EndedRequest]()
         loop = asyncio.get_running_loop()
         self.eye = Eye(
-            Alarm(loop),
+            DeadlineTimer(loop),
             tally=Tally(lambda _: LATENCY_BUCKETS_S),
             labels=ModelLabels(100),
             ended=self.ended.append,
@@ -117,12 +118,12 @@ BELIEVED = {
 @on_a_loop
 async def test_a_server_is_believed_by(case: str) -> None:
     name, trust = BELIEVED[case]
-    async with behind_tls(answering(completion("a", "b")), name=name) as target, Before(target, trust) as before:
+    async with behind_tls(answering(WHOLE), name=name) as target, Before(target, trust) as before:
         for _ in range(3):
-            assert (await before.ask(chat())).body.endswith(b"data: [DONE]\n\n")
+            assert WHOLE.endswith((await before.ask(chat(stream=False))).body)
         assert [ended.record.outcome for ended in before.ended] == ["ok"] * 3
         assert before.door.pool.open_count == 1
-        assert await get(target, "/metrics", tls=ServerTls(trust)) == (await before.ask(chat())).body
+        assert await get(target, "/metrics", tls=ServerTls(trust)) == WHOLE.partition(b"\r\n\r\n")[2]
 
 
 DOUBTED = {
@@ -325,13 +326,13 @@ def test_a_server_at_a_unix_socket_is_asked_as_any_other(tmp_path: Path) -> None
         while True:
             request = await read_message(reader)
             heads.append(request.head)
-            writer.write(completion("a"))
+            writer.write(WHOLE)
 
     @on_a_loop
     async def run() -> None:
         async with behind_unix(wild, tmp_path / "s") as target, Before(target) as before:
             for _ in range(2):
-                assert (await before.ask(chat())).body.endswith(b"data: [DONE]\n\n")
+                assert WHOLE.endswith((await before.ask(chat(stream=False))).body)
             assert before.door.pool.open_count == 1
             assert await get(target, "/metrics")
             assert [ended.record.outcome for ended in before.ended] == ["ok", "ok"]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import orjson
 import pytest
 
+from sidecar import limits
 from sidecar.dialects import LOOK_BYTES
 from sidecar.engines import UsageChunk
 from sidecar.http_head import ResponseHead
@@ -174,6 +175,7 @@ async def test_connections_are_used_again_behind_an_edited_answer() -> None:
         for _ in range(4):
             writer.write(chat())
             assert (await read_message(reader)).body == b"".join((*TOKENS, DONE))
+            await asyncio.sleep(2 * limits.POOL_PROBATION_S)
         assert rig.behind.connections == 1
 
 
@@ -256,6 +258,7 @@ async def test_a_connection_that_the_server_closes_while_a_request_is_held_is_re
         writer.write(chat())
         assert (await read_message(reader)).body == b"".join((*TOKENS, DONE))
         await until(lambda: len(rig.door.pool._idle) == 1)
+        await asyncio.sleep(2 * limits.POOL_PROBATION_S)
         writer.write(chat()[:-10])
         await until(lambda: rig.door.pool._idle == [])
         held.set()

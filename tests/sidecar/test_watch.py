@@ -37,10 +37,10 @@ async def test_a_request_from_its_head_to_its_end() -> None:
             "firsttoken.requests.waiting_first_token",
         ]
         watch.answered(OK, t0_ns + S)
-        watch.data(delta("a"), t0_ns + 2 * S)
+        watch.read(delta("a"), t0_ns + 2 * S)
         assert list(watch.columns(t0_ns)) == ["firsttoken.requests.in_flight"]
-        watch.data(delta("b"), t0_ns + 3 * S)
-        watch.data(b"data: [DONE]\n\n", t0_ns + 4 * S)
+        watch.read(delta("b"), t0_ns + 3 * S)
+        watch.read(b"data: [DONE]\n\n", t0_ns + 4 * S)
         watch.complete(t0_ns + 4 * S, True)
         (ended,) = rig.ended
         record = ended.record
@@ -82,6 +82,14 @@ async def test_a_client_that_left_before_its_request_was_whole_never_asked() -> 
         assert rig.outcomes() == {}
 
 
+@pytest.mark.parametrize("method", [b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"post"])
+@on_a_loop
+async def test_only_a_post_asks(method: bytes) -> None:
+    async with proxied(raw(b"")) as rig:
+        head = RequestHead(method, b"/v1/chat/completions", 1, ((b"Host", b"h"),), keep_alive=True)
+        assert rig.eye.admit(head, trusted=True) is None
+
+
 @on_a_loop
 async def test_what_asks_for_no_generation_is_not_counted() -> None:
     head = RequestHead(b"POST", b"/api/generate", 1, ((b"Host", b"h"),), keep_alive=True, length=1)
@@ -91,7 +99,7 @@ async def test_what_asks_for_no_generation_is_not_counted() -> None:
         watch.body(b'{"model":"m"}')
         watch.held(1)
         watch.answered(OK, 2)
-        watch.data(b"{}\n", 3)
+        watch.read(b"{}\n", 3)
         watch.complete(4, True)
         assert rig.outcomes() == {}
         assert rig.ended == []

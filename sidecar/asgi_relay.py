@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Callable
 from time import monotonic_ns
 
 from sidecar.asgi import App, Message, Receive, Scope, Send
-from sidecar.form import Form
 from sidecar.http_head import ResponseHead
+from sidecar.template import Template
 from sidecar.watch import Watch
 
 RUN = 64  # pieces of a running stream that are looked at together
@@ -27,12 +27,11 @@ MOST = 256  # pieces noted at most, should an app never let go of the loop
 TURNS = 3  # of the loop that a server has to say that the client has left
 
 
-class Passage:
+class AsgiRelay:
     """One admitted request on its way through the app."""
 
     __slots__ = (
         "_end_ns",
-        "_form",
         "_forward",
         "_head",
         "_left",
@@ -43,6 +42,7 @@ class Passage:
         "_receive",
         "_scheduled",
         "_scope",
+        "_template",
         "_text_times_ns",
         "_texts",
         "_watch",
@@ -52,9 +52,9 @@ class Passage:
         self._watch, self._look = watch, look
         self._scope, self._receive, self._forward = scope, receive, send
         self._loop = asyncio.get_running_loop()
-        # Noted: the head; then pieces of a known form, by their texts; then other pieces, whole; then the end.
+        # Noted: the head; then pieces of a known template, by their texts; then other pieces, whole; then the end.
         self._head: tuple[ResponseHead, int] | None = None
-        self._form: Form | None = None
+        self._template: Template | None = None
         self._texts: list[bytes] = []
         self._text_times_ns: list[int] = []
         self._reads: list[bytes] = []
@@ -89,14 +89,14 @@ class Passage:
         noted = self._text_times_ns
 
         def send(message: Message) -> Awaitable[None]:
-            form = self._form
+            template = self._template
             try:
-                if form is None or not message["more_body"]:
+                if template is None or not message["more_body"]:
                     self._note_other(message)
                 else:
                     # What neither of these finds comes back as the same object.
-                    rest = (body := message["body"]).removeprefix(form.prefix)
-                    text = rest.removesuffix(form.suffix)
+                    rest = (body := message["body"]).removeprefix(template.prefix)
+                    text = rest.removesuffix(template.suffix)
                     if rest is not body and text is not rest:
                         note(text)
                         note_time(monotonic_ns())
@@ -115,15 +115,15 @@ class Passage:
     # What is noted.
 
     def _note_piece(self, body: bytes) -> None:
-        """A piece that is not of the form; until it is seen, so is what follows."""
-        self._form = None
+        """A piece that is not made from the template; until it is seen, so is what follows."""
+        self._template = None
         self._reads.append(bytes(body))
         self._read_times_ns.append(monotonic_ns())
         if len(self._reads) >= RUN or self._watch.may_learn:
             self._full(len(self._reads))
 
     def _note_other(self, message: Message) -> None:
-        """A message that is no piece of the form: the head, another piece, the end."""
+        """A message that is no piece made from the template: the head, another piece, the end."""
         kind, body = message["type"], message.get("body")
         if body:
             self._note_piece(body)
@@ -181,7 +181,7 @@ class Passage:
             self._reads, self._read_times_ns = [], []
             for read, at_ns in zip(reads, times_ns, strict=True):
                 watch.read(read, at_ns)
-            self._form = watch.form
+            self._template = watch.template
         if self._end_ns is not None:
             if self._left:
                 watch.left(self._end_ns)

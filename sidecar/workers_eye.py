@@ -41,7 +41,7 @@ class Heard:
         self.outages += 1
 
 
-class Overseer:
+class WorkersEye:
     """Watches the requests of all workers. `eye` has none of its own: it holds the counts, the labels and the spec;
     `dropped` takes what workers gave up of their spans."""
 

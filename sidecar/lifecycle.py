@@ -1,4 +1,4 @@
-"""What every process of ours does in its life: do its chores, read its spec again, hear its end."""
+"""What every process of ours does from beginning to end: settle, do its chores, read its spec again, hear its end."""
 
 import asyncio
 import gc
@@ -11,6 +11,8 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 
 from sidecar import limits
+from sidecar.daemon_thread import on_daemon_thread
+from sidecar.faults import told
 from slo import objective
 from slo.objective import Spec
 from slo.source import SpecError
@@ -119,13 +121,16 @@ class OneAtATime:
 async def read_again(paths: Sequence[Path], service: str) -> Spec | None:
     """The spec of a service as its files say now; None when they are bad or name it no more, which the log tells."""
     try:
-        specs = await asyncio.get_running_loop().run_in_executor(None, objective.load, paths)
+        specs = await on_daemon_thread(objective.load, paths, within_s=limits.READ_S)
     except SpecError as error:
         for problem in error.problems:
             log.error("reload: %s", problem)
         return None
+    except TimeoutError as error:
+        log.error("reload: the spec cannot be read: %s", error)
+        return None
     except Exception as error:  # noqa: BLE001  a fault in reading must not pass for a spec that was read
-        log.error("reload: the spec cannot be read: %s", type(error).__name__)
+        log.error("reload: the spec cannot be read: %s", told(error))
         return None
     spec = next((spec for spec in specs if spec.service == service), None)
     if spec is None:

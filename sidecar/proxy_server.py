@@ -1,21 +1,23 @@
-"""The side that clients come to: the door, the pool behind it, and their end."""
+"""The side that clients come to: the door, the pool behind it, whether they are ready, and their end."""
 
 import logging
 import socket
 import time
 from collections.abc import Iterable
 
+from sidecar.admin import Answer
 from sidecar.certificates import Identity, ServerTls
 from sidecar.eye import Eye
 from sidecar.listener import Listener, listen, listen_on
 from sidecar.options import Options
+from sidecar.pages import READY
 from sidecar.proxy import Door
 from sidecar.upstream import Pool
 
 log = logging.getLogger(__name__)
 
 
-class Front:
+class ProxyServer:
     """One process's door. `options` name a server to stand before; `tls` is for connections to it."""
 
     def __init__(self, options: Options, eye: Eye, tls: ServerTls | None = None) -> None:
@@ -34,6 +36,14 @@ class Front:
     async def open_on(self, sockets: Iterable[socket.socket]) -> None:
         """Take the clients of sockets that are bound already."""
         self._server = await listen_on(self.door, sockets, tls=self._identity.for_clients())
+
+    def ready(self) -> Answer:
+        """Ready once the server behind was reached, until the draining begins."""
+        if self.door.draining:
+            return Answer(503, b"draining\n")
+        if not self.door.pool.reached:
+            return Answer(503, b"the server behind has not been reached yet\n")
+        return READY
 
     async def reload(self) -> bool:
         """Read the certificates again for connections to come; whether they are in use now."""

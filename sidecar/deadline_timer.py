@@ -16,7 +16,7 @@ _FEW_DEAD = 256
 
 
 class Sleeper(Protocol):
-    """Who is woken; `armed_ns` is the alarm's own note of its earliest entry."""
+    """Who is woken; `armed_ns` is the timer's own note of its earliest entry."""
 
     armed_ns: int
 
@@ -24,7 +24,7 @@ class Sleeper(Protocol):
     def wake(self, now_ns: int) -> None: ...
 
 
-class Alarm:
+class DeadlineTimer:
     """Wakes sleepers at their deadlines, never before them, and late only as far as the loop is busy."""
 
     def __init__(self, loop: AbstractEventLoop, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
@@ -69,7 +69,12 @@ class Alarm:
 
     def _ring(self) -> None:
         self._timer, self._timer_ns = None, NEVER_NS
-        now_ns = self._clock_ns()
+        try:
+            self._wake_all(self._clock_ns())
+        finally:
+            self._arm()  # one that cannot be woken must not let all others sleep for ever
+
+    def _wake_all(self, now_ns: int) -> None:
         while self._heap and self._heap[0][0] <= now_ns:
             at_ns, _, sleeper = heapq.heappop(self._heap)
             if sleeper.armed_ns == _CANCELLED_NS:
@@ -78,4 +83,3 @@ class Alarm:
                 sleeper.armed_ns = NEVER_NS
             sleeper.wake(now_ns)
             self.set(sleeper)
-        self._arm()

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
+from sidecar.engine_eye import EngineEye
 from sidecar.labels import ModelLabels
-from sidecar.onlooker import Onlooker
 from sidecar.scrape import sample_of
 from sidecar.tally import Tally
 from slo.objective import Spec
@@ -20,20 +20,20 @@ KV = "{name: kv, signal: kv_occupancy, threshold: 90%, target: 99%}"
 QUEUE = "{name: line, signal: queue, threshold: 10, target: 99%}"
 
 
-def onlooker(*objectives: str, max_models: int = 10) -> Onlooker:
-    seen = Onlooker(tally=Tally(lambda _: ()), labels=ModelLabels(max_models))
+def engine_eye(*objectives: str, max_models: int = 10) -> EngineEye:
+    seen = EngineEye(tally=Tally(lambda _: ()), labels=ModelLabels(max_models))
     seen.load(spec(*objectives) if objectives else None)
     return seen
 
 
-def show(seen: Onlooker, *parts: str, of: str = "vllm") -> None:
+def show(seen: EngineEye, *parts: str, of: str = "vllm") -> None:
     text = page(*parts)
     sample = sample_of(text, of)
     seen.labels.serve(sample.models)
     seen.page(text, engine(of), sample)
 
 
-def events(seen: Onlooker) -> dict[tuple[str, str], tuple[int, int]]:
+def events(seen: EngineEye) -> dict[tuple[str, str], tuple[int, int]]:
     """Good and bad by model and objective."""
     found: dict[tuple[str, str], list[int]] = {}
     for point in seen.tally.totals():
@@ -44,7 +44,7 @@ def events(seen: Onlooker) -> dict[tuple[str, str], tuple[int, int]]:
 
 
 def test_a_threshold_that_is_an_edge_is_counted_exactly() -> None:
-    seen = onlooker(FAST)
+    seen = engine_eye(FAST)
     show(seen, RUNNING, ttft(100, 50))
     assert events(seen) == {("m", "ttft"): (0, 0)}
     show(seen, RUNNING, ttft(103, 51))
@@ -53,7 +53,7 @@ def test_a_threshold_that_is_an_edge_is_counted_exactly() -> None:
 
 
 def test_a_restart_of_the_engine_loses_no_event_and_makes_none() -> None:
-    seen = onlooker(FAST)
+    seen = engine_eye(FAST)
     for fast, slow in ((100, 50), (101, 50), (3, 1), (3, 2)):
         show(seen, RUNNING, ttft(fast, slow))
     assert events(seen) == {("m", "ttft"): (4, 2)}
@@ -61,7 +61,7 @@ def test_a_restart_of_the_engine_loses_no_event_and_makes_none() -> None:
 
 def test_between_two_edges_there_are_no_events_at_all(caplog: pytest.LogCaptureFixture) -> None:
     """Not even zeros: who sees counts of 0 would not look at the histogram."""
-    seen = onlooker(FAST, OFF_EDGE)
+    seen = engine_eye(FAST, OFF_EDGE)
     with caplog.at_level(logging.WARNING):
         show(seen, RUNNING, ttft(0, 0))
         show(seen, RUNNING, ttft(5, 5))
@@ -76,7 +76,7 @@ def test_between_two_edges_there_are_no_events_at_all(caplog: pytest.LogCaptureF
 
 
 def test_what_cannot_be_backed_is_said_once_and_again_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
-    seen = onlooker(FAST)
+    seen = engine_eye(FAST)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             show(seen, RUNNING)
@@ -88,21 +88,21 @@ def test_what_cannot_be_backed_is_said_once_and_again_when_it_changes(caplog: py
 
 
 def test_an_engine_that_comes_back_with_other_edges_is_counted_no_more() -> None:
-    seen = onlooker(FAST)
+    seen = engine_eye(FAST)
     show(seen, RUNNING, ttft(1, 0))
     show(seen, RUNNING, ttft(1, 0).replace('le="0.5"', 'le="0.6"'))
     assert events(seen) == {}
 
 
 def test_a_page_that_lacks_the_histogram_for_once_takes_nothing_back() -> None:
-    seen = onlooker(FAST)
+    seen = engine_eye(FAST)
     for text in (ttft(1, 0), ttft(2, 0), "", ttft(4, 0)):
         show(seen, RUNNING, text)
     assert events(seen) == {("m", "ttft"): (3, 0)}
 
 
 def test_each_model_is_judged_by_its_own_edges_and_matches() -> None:
-    seen = onlooker(FAST, FAST.replace("name: ttft", "name: small").replace("}", ", match: {model: a}}"))
+    seen = engine_eye(FAST, FAST.replace("name: ttft", "name: small").replace("}", ", match: {model: a}}"))
     coarse = histogram(
         "vllm:time_to_first_token_seconds", {"0.4": 0, "+Inf": 0}, labels='engine="0",model_name="c"', total_s=0
     )
@@ -112,14 +112,14 @@ def test_each_model_is_judged_by_its_own_edges_and_matches() -> None:
 
 
 def test_a_model_beyond_the_limit_is_other() -> None:
-    seen = onlooker(FAST, max_models=1)
+    seen = engine_eye(FAST, max_models=1)
     for count in (0, 2):
         show(seen, RUNNING, ttft(count, 0), ttft(count, 0, labels='model_name="z"'))
     assert events(seen) == {("m", "ttft"): (2, 0), ("other", "ttft"): (2, 0)}
 
 
 def test_an_engine_without_model_labels_speaks_of_the_model_it_serves() -> None:
-    seen = onlooker("{name: whole, signal: e2e, percentile: 95, threshold: 500ms}")
+    seen = engine_eye("{name: whole, signal: e2e, percentile: 95, threshold: 500ms}")
     seen.introduce(seen.labels.serve(["moss"]))
     for count in (0, 2):
         text = page("tgi_queue_size 0", histogram("tgi_request_duration", {"0.5": count, "+Inf": count + 1}, labels=""))
@@ -128,7 +128,7 @@ def test_an_engine_without_model_labels_speaks_of_the_model_it_serves() -> None:
 
 
 def test_tokens_and_outcomes_are_the_engines_own() -> None:
-    seen = onlooker()
+    seen = engine_eye()
     for count in (5, 9):
         show(
             seen,
@@ -144,7 +144,7 @@ def test_tokens_and_outcomes_are_the_engines_own() -> None:
     assert found == {(TOKENS, "m", "input"): 4, (REQUESTS, "m", "error"): 4}
 
 
-def state(seen: Onlooker, at_s: int, *, running: int, waiting: int = 0, kv: float | None = 0.5) -> None:
+def state(seen: EngineEye, at_s: int, *, running: int, waiting: int = 0, kv: float | None = 0.5) -> None:
     """A page and a second of an engine in this state."""
     lines = [
         f'vllm:num_requests_{what}{{model_name="m"}} {n}' for what, n in (("running", running), ("waiting", waiting))
@@ -154,7 +154,7 @@ def state(seen: Onlooker, at_s: int, *, running: int, waiting: int = 0, kv: floa
 
 
 def test_an_engine_has_work_while_it_runs_a_request_or_holds_one_waiting() -> None:
-    seen = onlooker(KV, QUEUE)
+    seen = engine_eye(KV, QUEUE)
     state(seen, 1, running=0)
     state(seen, 2, running=1)  # idle until now
     state(seen, 3, running=0, waiting=20, kv=0.95)  # good until now
@@ -165,7 +165,7 @@ def test_an_engine_has_work_while_it_runs_a_request_or_holds_one_waiting() -> No
 
 
 def test_state_objectives_begin_at_0_and_only_where_the_engine_tells_them() -> None:
-    seen = onlooker(KV, QUEUE)
+    seen = engine_eye(KV, QUEUE)
     state(seen, 1, running=0, kv=None)
     assert events(seen) == {("m", "line"): (0, 0)}
     state(seen, 2, running=0)
@@ -175,7 +175,7 @@ def test_state_objectives_begin_at_0_and_only_where_the_engine_tells_them() -> N
 def test_the_state_of_an_engine_says_nothing_of_models_that_it_does_not_serve(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    seen = onlooker(KV, KV.replace("name: kv", "name: theirs").replace("}", ", match: {model: big}}"))
+    seen = engine_eye(KV, KV.replace("name: kv", "name: theirs").replace("}", ", match: {model: big}}"))
     with caplog.at_level(logging.WARNING):
         for at_s in (1, 2, 3):
             state(seen, at_s, running=1)
@@ -188,7 +188,7 @@ def test_the_state_of_an_engine_says_nothing_of_models_that_it_does_not_serve(
 
 
 def test_a_state_that_is_not_known_any_more_judges_nothing() -> None:
-    seen = onlooker(KV)
+    seen = engine_eye(KV)
     state(seen, 1, running=1)
     for at_s in (2, 3, 4):
         seen.second(at_s * S, kv_occupancy=None, waiting=None, heartbeats=1)
@@ -200,7 +200,7 @@ def changed() -> Spec:
 
 
 def test_a_reload_judges_by_the_new_spec_and_forgets_the_old_counts() -> None:
-    seen = onlooker(FAST)
+    seen = engine_eye(FAST)
     show(seen, RUNNING, ttft(1, 0))
     show(seen, RUNNING, ttft(2, 0))
     seen.load(changed())
@@ -212,7 +212,7 @@ def test_a_reload_judges_by_the_new_spec_and_forgets_the_old_counts() -> None:
 
 
 def test_it_is_no_request_of_ours() -> None:
-    seen = onlooker(FAST)
+    seen = engine_eye(FAST)
     assert not seen.has_seen
     show(seen, RUNNING)
     seen.catch_up()
@@ -222,7 +222,7 @@ def test_it_is_no_request_of_ours() -> None:
 
 def test_what_can_be_backed_after_all_is_said_too(caplog: pytest.LogCaptureFixture) -> None:
     """The first pages of an engine may lack what the next ones have."""
-    seen = onlooker(FAST)
+    seen = engine_eye(FAST)
     with caplog.at_level(logging.INFO):
         show(seen, RUNNING)
         show(seen, RUNNING, ttft(1, 0))

@@ -1,4 +1,4 @@
-"""The form that the reads of one stream share: everything but the text of one token.
+"""The template that the reads of one stream share: everything but the text of one token.
 
 A server writes nearly every event of a stream from one template: the same id, model and keys, and one string that
 differs. Once such a read has been parsed, its likes need not be: a read that is `prefix + text + suffix`, where `text`
@@ -11,6 +11,7 @@ Pure: reads in, yes or no out. What does not fit is the caller's to parse.
 """
 
 import re
+from dataclasses import dataclass
 
 from orjson import loads
 
@@ -25,22 +26,22 @@ _STRING = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?')
 _BETWEEN = b'",\n"'  # no string can swallow it, by a backslash before it: a bare line feed within a string is no JSON
 
 
-class Form:
-    """Prefix and suffix of a stream's reads, and what each read of that form says: `ANSWER` or `REASONING`.
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Prefix and suffix of a stream's reads, and what each read made from them says: `ANSWER` or `REASONING`.
 
-    `read` has the form when it is `prefix + text + suffix` and `is_text([text])`. Who meets many reads compares the
+    A read is made from it when it is `prefix + text + suffix` and `is_text([text])`. Who meets many reads compares the
     ends of each at once (a `removeprefix`, a `removesuffix` and a look at the length) and asks of all texts later.
     """
 
-    __slots__ = ("fact", "frame_bytes", "prefix", "suffix")
-
-    def __init__(self, prefix: bytes, suffix: bytes, fact: Event) -> None:
-        self.prefix, self.suffix, self.fact = prefix, suffix, fact
-        self.frame_bytes = len(prefix) + len(suffix)
+    prefix: bytes
+    suffix: bytes
+    fact: Event
 
     def frames(self, read: bytes) -> bool:
-        """Whether a read begins and ends as this form does."""
-        return len(read) > self.frame_bytes and read.startswith(self.prefix) and read.endswith(self.suffix)
+        """Whether a read begins and ends as this template does."""
+        longer = len(read) > len(self.prefix) + len(self.suffix)
+        return longer and read.startswith(self.prefix) and read.endswith(self.suffix)
 
     def read(self, text: bytes) -> bytes:
         """The read with this text."""
@@ -58,8 +59,8 @@ class Form:
         return len(found) == len(texts) and all(found)
 
 
-def learn(read: bytes, event: Read) -> Form | None:
-    """The form of a read that is known to be whole and to have brought one token; None if it shares none."""
+def learn(read: bytes, event: Read) -> Template | None:
+    """The template of a read that is known to be whole and to have brought one token; None if it shares none."""
     start, end = read.find(b"{"), read.rfind(b"}") + 1
     if start < 0 or end <= start or len(read) > MAX_READ_BYTES:
         return None
@@ -74,7 +75,7 @@ def learn(read: bytes, event: Read) -> Form | None:
             continue
         before, after = payload[: match.start(1)], payload[match.end(1) :]
         if _fact(before + after, event) is not fact and _fact(before + b"x" + after, event) is fact:
-            return Form(read[:start] + before, after + read[end:], fact)
+            return Template(read[:start] + before, after + read[end:], fact)
     return None
 
 

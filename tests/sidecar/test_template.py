@@ -1,4 +1,4 @@
-"""What fits a form is what the long way calls one token: any text, any run, any recorded stream."""
+"""What fits a template is what the long way calls one token: any text, any run, any recorded stream."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sidecar import dialects, dialects_native, dialects_openai
 from sidecar.exchange import Exchange
 from sidecar.facts import ANSWER, REASONING, Event, Json
-from sidecar.form import MAX_READ_BYTES, MAX_RUN_BYTES, Form, learn
+from sidecar.template import MAX_READ_BYTES, MAX_RUN_BYTES, Template, learn
 from tests.sidecar.streams import MS, cut, play
 from tests.sidecar.test_exchange import CAPTURED, STREAMS
 
@@ -68,27 +68,27 @@ LEARNT: dict[str, tuple[bytes, bytes, bytes, Read, Event | None]] = {
 @pytest.mark.parametrize("name", LEARNT)
 def test_what_is_learnt(name: str) -> None:
     prefix, text, suffix, event, fact = LEARNT[name]
-    form = learn(prefix + text + suffix, event)
+    template = learn(prefix + text + suffix, event)
     if fact is None:
-        assert form is None
+        assert template is None
         return
-    assert form is not None
-    assert form.fact is fact
-    assert form.read(text) == prefix + text + suffix
-    assert form.frame_bytes == len(prefix + suffix)
-    assert form.frames(prefix + b"another" + suffix)
-    assert not form.frames(prefix + suffix)
-    assert not form.frames(b"x" + prefix + b"another" + suffix)
-    assert not form.frames(prefix + b"another" + suffix + b"x")
-    assert form.is_text([text, b"another"])
-    assert not form.is_text([text, b""])
+    assert template is not None
+    assert template.fact is fact
+    assert template.read(text) == prefix + text + suffix
+    assert (template.prefix, template.suffix) == (prefix, suffix)
+    assert template.frames(prefix + b"another" + suffix)
+    assert not template.frames(prefix + suffix)
+    assert not template.frames(b"x" + prefix + b"another" + suffix)
+    assert not template.frames(prefix + b"another" + suffix + b"x")
+    assert template.is_text([text, b"another"])
+    assert not template.is_text([text, b""])
 
 
 def test_a_run_has_a_limit() -> None:
-    form = Form(PREFIX, SUFFIX, ANSWER)
+    template = Template(PREFIX, SUFFIX, ANSWER)
     text = b"x" * (MAX_RUN_BYTES // 2)
-    assert form.is_text([text])
-    assert not form.is_text([text, text, text])
+    assert template.is_text([text])
+    assert not template.is_text([text, text, text])
 
 
 PIECES = st.one_of(
@@ -106,10 +106,10 @@ TEXTS = st.lists(PIECES, max_size=4).map(b"".join)
 @example(texts=[b'x","y', b"z\\"])
 @example(texts=[b'a"},"finish_reason":"stop"}]}\n\ndata: {"x":"'])
 def test_what_is_a_text_is_a_token_the_long_way_too(texts: list[bytes]) -> None:
-    form = Form(PREFIX, SUFFIX, ANSWER)
-    if form.is_text(texts):
+    template = Template(PREFIX, SUFFIX, ANSWER)
+    if template.is_text(texts):
         exchange = started()
-        assert [exchange.feed(form.read(text), 1) for text in texts] == [1] * len(texts)
+        assert [exchange.feed(template.read(text), 1) for text in texts] == [1] * len(texts)
         exchange.response_ended(2)
         assert exchange.record().unparsed_events == 0
 
@@ -119,14 +119,14 @@ def test_what_is_a_text_is_a_token_the_long_way_too(texts: list[bytes]) -> None:
 )
 def test_every_text_that_a_server_can_write_is_one(texts: list[str], ascii_only: bool) -> None:
     inner = [json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode() for text in texts]
-    assert Form(PREFIX, SUFFIX, ANSWER).is_text(inner)
+    assert Template(PREFIX, SUFFIX, ANSWER).is_text(inner)
 
 
 # An exchange that is told of reads by their texts.
 
 
 def started() -> Exchange:
-    dialect = dialects.recognise("POST", "/v1/chat/completions")
+    dialect = dialects.recognise(b"/v1/chat/completions")
     assert dialect is not None
     exchange = Exchange(dialects.read_ask(dialect, b'{"model":"m","stream":true}'), 0)
     exchange.response_started(200, "text/event-stream", at_ns=0)
@@ -134,14 +134,14 @@ def started() -> Exchange:
 
 
 def tell(exchange: Exchange, reads: list[tuple[int, bytes]], size: int) -> int:
-    """Feed reads, those of a form by their texts and at most `size` together; how many went that way."""
+    """Feed reads, those of a template by their texts and at most `size` together; how many went that way."""
     texts: list[bytes] = []
     times_ns: list[int] = []
     by_text = 0
     for at_ns, read in [*reads, (0, b"")]:
-        form = exchange.form
-        if form is not None and form.frames(read) and len(texts) < size:
-            texts.append(read[len(form.prefix) : len(read) - len(form.suffix)])
+        template = exchange.template
+        if template is not None and template.frames(read) and len(texts) < size:
+            texts.append(read[len(template.prefix) : len(read) - len(template.suffix)])
             times_ns.append(at_ns)
             continue
         if texts:
@@ -191,7 +191,7 @@ def numbered(number: int) -> bytes:
     return b'data: {"n":%d,"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n' % number
 
 
-def test_a_stream_whose_events_all_differ_is_soon_held_to_have_no_form() -> None:
+def test_a_stream_whose_events_all_differ_is_soon_held_to_have_no_template() -> None:
     exchange = started()
     for number in range(100):
         assert exchange.feed_and_learn(numbered(number), number * MS) == 1
@@ -212,5 +212,5 @@ def test_a_form_that_was_of_use_lets_the_next_be_learnt() -> None:
 
 def test_texts_without_a_form_are_nothing() -> None:
     exchange = started()
-    assert exchange.form is None
+    assert exchange.template is None
     assert exchange.feed_texts([b"x"], [1]) == 0

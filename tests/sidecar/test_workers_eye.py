@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from sidecar.histogram import LogBuckets
 from sidecar.otlp_settings import ExportSettings
-from sidecar.overseer import Heard, Overseer
 from sidecar.plan import Plan, edges_s
 from sidecar.tally import Attributes, Increment, Number, Tally
 from sidecar.telemetry import emitter_of, eye_of
 from sidecar.worker_pipe import Report, State
+from sidecar.workers_eye import Heard, WorkersEye
 from slo.objective import Spec
 from slo.signals import (
     HEARTBEAT,
@@ -40,12 +40,12 @@ JUDGED = spec(
 SECOND_NS = 10**9
 
 
-def overseer(judged: Spec | None = JUDGED, *, max_models: int = 100) -> Overseer:
+def workers_eye(judged: Spec | None = JUDGED, *, max_models: int = 100) -> WorkersEye:
     plan = Plan("chat", "1", "proxy", ExportSettings(None, None), spec=judged, max_models=max_models)
     loop = asyncio.new_event_loop()
     try:
         emitter = emitter_of(plan)
-        made = Overseer(eye_of(plan, loop, emitter), emitter.dropped)
+        made = WorkersEye(eye_of(plan, loop, emitter), emitter.dropped)
     finally:
         loop.close()
     made.load(judged)
@@ -61,7 +61,7 @@ def asked(model: str, outcome: str = "ok", count: int = 1) -> Number:
     return Number(REQUESTS, ((REQUEST_MODEL, model), (OUTCOME, outcome)), count)
 
 
-def requests(of: Overseer, model: str, outcome: str = "ok") -> int:
+def requests(of: WorkersEye, model: str, outcome: str = "ok") -> int:
     return of.tally.total(REQUESTS, asked(model, outcome).attributes)
 
 
@@ -71,14 +71,14 @@ def event(judged: Spec, result: str, *, model: str = "m", count: int = 1) -> Num
     return Number(SLO_EVENTS, ((REQUEST_MODEL, model), *named), count)
 
 
-def gauge(of: Overseer, metric: Metric, model: str | None = None, now_ns: int = 0) -> float | None:
+def gauge(of: WorkersEye, metric: Metric, model: str | None = None, now_ns: int = 0) -> float | None:
     named: Attributes = () if model is None else ((REQUEST_MODEL, model),)
     found = [n.value for n in of.gauges(now_ns) if n.metric.name == metric.name and n.attributes == named]
     return found[0] if found else None
 
 
 def test_what_workers_told_adds_up_and_outlives_them() -> None:
-    whole = overseer()
+    whole = workers_eye()
     whole.reported(1, report(asked("m"), models=("m",)))
     whole.reported(2, report(asked("m", count=2)))
     assert requests(whole, "m") == 3
@@ -92,7 +92,7 @@ def test_what_workers_told_adds_up_and_outlives_them() -> None:
 
 
 def test_what_was_in_flight_in_a_dead_worker_is_counted_once_as_it_had_said() -> None:
-    whole = overseer()
+    whole = workers_eye()
     broken = (asked("m", "error", 3), event(JUDGED, "bad", count=2))
     whole.reported(1, report(asked("m"), models=("m",), in_flight=3, at_stake=broken))
     assert requests(whole, "m", "error") == 0
@@ -105,7 +105,7 @@ def test_what_was_in_flight_in_a_dead_worker_is_counted_once_as_it_had_said() ->
 
 
 def test_what_has_ended_by_the_next_report_is_at_stake_no_more() -> None:
-    whole = overseer()
+    whole = workers_eye()
     whole.reported(1, report(models=("m",), in_flight=1, at_stake=(asked("m", "error"),)))
     whole.reported(1, report(asked("m")))
     assert whole.lost(1, unasked=True) == 0
@@ -113,7 +113,7 @@ def test_what_has_ended_by_the_next_report_is_at_stake_no_more() -> None:
 
 
 def test_labels_keep_their_bound_over_all_workers_together() -> None:
-    whole = overseer(max_models=2)
+    whole = workers_eye(max_models=2)
     whole.reported(1, report(asked("a"), models=("a", "b")))
     whole.reported(
         2,
@@ -129,7 +129,7 @@ def test_labels_keep_their_bound_over_all_workers_together() -> None:
 
 def test_events_of_an_objective_that_is_judged_by_no_more_are_left_out() -> None:
     new = spec("{name: first, signal: ttft, percentile: 95, threshold: 400ms}")
-    whole = overseer()
+    whole = workers_eye()
     whole.reported(1, report(event(JUDGED, "bad"), models=("m",)))
     whole.load(new)
     whole.reported(1, report(event(JUDGED, "bad"), event(new, "good"), at_stake=(event(JUDGED, "bad"),)))
@@ -140,7 +140,7 @@ def test_events_of_an_objective_that_is_judged_by_no_more_are_left_out() -> None
 
 
 def test_gauges_add_up_and_what_was_shown_once_stays_at_zero() -> None:
-    whole = overseer()
+    whole = workers_eye()
 
     def standing(model: str, count: int) -> Report:
         return report(in_flight=count, gauges=(Number(IN_FLIGHT, ((REQUEST_MODEL, model),), count),))
@@ -156,7 +156,7 @@ def test_gauges_add_up_and_what_was_shown_once_stays_at_zero() -> None:
 
 
 def test_the_age_of_the_last_token_is_that_of_all_workers_together() -> None:
-    whole = overseer()
+    whole = workers_eye()
     assert gauge(whole, LAST_TOKEN_AGE, now_ns=9 * SECOND_NS) is None
     own = Number(LAST_TOKEN_AGE, (), 99.0)  # a worker's own says nothing of the others
     whole.reported(1, report(in_flight=1, busy_since_ns=2 * SECOND_NS, gauges=(own,)))
@@ -175,7 +175,7 @@ def test_the_age_of_the_last_token_is_that_of_all_workers_together() -> None:
 
 
 def test_seconds_of_the_engines_state_and_heartbeats_are_counted_once() -> None:
-    whole = overseer()
+    whole = workers_eye()
     for worker in (1, 2):
         whole.reported(worker, report(in_flight=1))
     for second in range(4):
@@ -189,7 +189,7 @@ def test_seconds_of_the_engines_state_and_heartbeats_are_counted_once() -> None:
 
 
 def test_workers_are_told_what_the_poller_heard() -> None:
-    whole = overseer()
+    whole = workers_eye()
     assert whole.state() == State(None, False, None, 0, (), ())
     whole.usage.engine_is("tgi")
     whole.usage.server_gone()
@@ -201,8 +201,8 @@ def test_workers_are_told_what_the_poller_heard() -> None:
 
 def test_what_a_worker_gave_up_of_its_spans_is_counted() -> None:
     given_up: list[tuple[str, str, int]] = []
-    whole = overseer()
-    whole = Overseer(whole._eye, lambda *item: given_up.append(item))
+    whole = workers_eye()
+    whole = WorkersEye(whole._eye, lambda *item: given_up.append(item))
     whole.reported(1, report(drops=(("traces", "queue_full", 3),)))
     assert given_up == [("traces", "queue_full", 3)]
 
@@ -214,7 +214,7 @@ def test_however_latencies_are_shared_out_and_reported_the_sum_is_that_of_one(
     named: Attributes = ((REQUEST_MODEL, "m"),)
     alone = Tally(lambda metric: edges_s(JUDGED, metric))
     shares = [Tally(lambda metric: edges_s(JUDGED, metric)) for _ in range(3)]
-    whole = overseer()
+    whole = workers_eye()
     for worker, seconds in values:
         alone.record(TTFT, named, seconds)
         shares[worker].record(TTFT, named, seconds)

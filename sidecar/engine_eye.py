@@ -39,7 +39,7 @@ from slo.signals import (
 log = logging.getLogger(__name__)
 
 
-class Onlooker:
+class EngineEye:
     """Watches one engine by its pages."""
 
     def __init__(self, *, tally: Tally, labels: ModelLabels) -> None:

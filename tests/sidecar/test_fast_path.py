@@ -1,4 +1,4 @@
-"""Alike reads: what is one of them, and that telling them late and together says what telling each at once does."""
+"""FastPath reads: what is one of them, and that telling them late and together says what telling each at once does."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,21 +8,22 @@ import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidecar.alike import LONGEST_BYTES, RUN, Alike
+from sidecar.client import Leftovers
 from sidecar.dialects import CHAT
 from sidecar.exchange import Exchange
 from sidecar.facts import ANSWER
-from sidecar.form import Form
+from sidecar.fast_path import LONGEST_BYTES, RUN, FastPath
 from sidecar.http_head import RequestHead
 from sidecar.http_read import ResponseReader
 from sidecar.relay import Relay
+from sidecar.template import Template
 from sidecar.upstream import Pool, Target
 from tests.sidecar.rig import STOP, chunk, delta, proxied
 from tests.sidecar.streams import Stream
 from tests.sidecar.test_exchange import STREAMS
 
 PREFIX, SUFFIX = delta("\0").split(b"\0")
-FORM = Form(PREFIX, SUFFIX, ANSWER)
+FORM = Template(PREFIX, SUFFIX, ANSWER)
 
 
 @dataclass
@@ -39,15 +40,15 @@ def look(act: Callable[..., object], *args: object) -> None:
     act(*args)
 
 
-def alike(*, chunked: bool = True) -> tuple[Alike, Told]:
+def fast_path(*, chunked: bool = True) -> tuple[FastPath, Told]:
     told = Told()
-    found = Alike(told, look, chunked=chunked)  # type: ignore[arg-type]  the one call that it makes
+    found = FastPath(told, look, chunked=chunked)  # type: ignore[arg-type]  the one call that it makes
     found.expect(FORM)
     return found, told
 
 
 READS = {
-    "a chunk of the form": (chunk(delta("a")), True),
+    "a chunk of the template": (chunk(delta("a")), True),
     "a long text": (chunk(delta("a" * 2000)), True),
     "an escape": (chunk(delta('\\"\\n')), True),
     "no text": (chunk(delta("")), False),
@@ -70,7 +71,7 @@ def test_what_is_alike(name: str) -> None:
     read, expected = READS[name]
     if expected is None:
         expected = read == chunk(delta("a" * 100))  # the size happens to have no letter
-    found, told = alike()
+    found, told = fast_path()
     assert found.take(read, 5) is expected
     latest = found.tell()
     assert (latest is not None) is expected
@@ -79,13 +80,13 @@ def test_what_is_alike(name: str) -> None:
 
 def test_prefix_and_suffix_may_not_share_a_byte() -> None:
     told = Told()
-    found = Alike(told, look, chunked=False)  # type: ignore[arg-type]
-    found.expect(Form(b'{"a":"', b'"":"x"}', ANSWER))
+    found = FastPath(told, look, chunked=False)  # type: ignore[arg-type]
+    found.expect(Template(b'{"a":"', b'"":"x"}', ANSWER))
     assert not found.take(b'{"a":"":"x"}', 1)
 
 
 def test_reads_are_told_in_runs_in_their_order_and_with_their_times() -> None:
-    found, told = alike()
+    found, told = fast_path()
     for number in range(2 * RUN + 3):
         assert found.take(chunk(delta(str(number))), number)
     assert [len(texts) for texts, _ in told.runs] == [RUN, RUN]
@@ -95,14 +96,14 @@ def test_reads_are_told_in_runs_in_their_order_and_with_their_times() -> None:
     assert [at_ns for _, times_ns in told.runs for at_ns in times_ns] == list(range(2 * RUN + 3))
 
 
-def test_without_a_form_nothing_is_alike() -> None:
-    found, _ = alike()
+def test_without_a_template_nothing_is_alike() -> None:
+    found, _ = fast_path()
     found.expect(None)
     assert not found.take(chunk(delta("a")), 1)
 
 
 def test_a_body_that_the_close_ends_has_no_size_lines() -> None:
-    found, told = alike(chunked=False)
+    found, told = fast_path(chunked=False)
     assert found.take(delta("a"), 1)
     assert not found.take(chunk(delta("a")), 2)
     found.tell()
@@ -117,6 +118,7 @@ class Peer:
     """Both sides of a relay at once, as far as it asks anything of them."""
 
     draining: bool = False
+    leftovers: Leftovers | None = None
     got: bytes = b""
     reused: bool = False
 
@@ -147,7 +149,7 @@ class Kept(Pool):
     def take(self) -> Behind:  # type: ignore[override]
         return Behind()
 
-    def give(self, connection: object) -> None: ...
+    def give(self, connection: object, framing: str = "") -> None: ...
 
 
 CHAT_BODY = b'{"model":"m","stream":true,"messages":[]}'

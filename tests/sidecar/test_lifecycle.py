@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.life import Ending, OneAtATime, chore, every, on_hangup, read_again
+from sidecar.lifecycle import Ending, OneAtATime, chore, every, on_hangup, read_again
 from slo import objective
 from tests.sidecar.rig import on_a_loop, until
 
@@ -21,7 +21,7 @@ LIMITED = """
 import resource, logging
 logging.basicConfig()
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-from sidecar.life import raise_file_limit
+from sidecar.lifecycle import raise_file_limit
 raise_file_limit()
 print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
@@ -115,6 +115,22 @@ def test_a_fault_in_reading_is_no_spec(caplog: pytest.LogCaptureFixture, monkeyp
     run()
     assert "ZeroDivisionError" in caplog.text
     assert "what was read" not in caplog.text
+
+
+def test_a_spec_that_does_not_come_is_none_and_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sidecar.limits.READ_S", 0.05)
+    file = tmp_path / "slo.yaml"
+    os.mkfifo(file)
+
+    @on_a_loop
+    async def run() -> None:
+        assert await read_again([file], "chat") is None
+
+    run()
+    assert "cannot be read: no answer within 0.05 s" in caplog.text
+    file.write_text(SPEC)  # lets the thread go
 
 
 @on_a_loop

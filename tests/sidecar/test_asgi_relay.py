@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from sidecar.asgi import App, Message, Receive, Scope, Send
+from sidecar.asgi_relay import MOST, RUN, AsgiRelay
 from sidecar.http_head import RequestHead
-from sidecar.passage import MOST, RUN, Passage
 from slo.signals import TELEMETRY_FAULTS
 from tests.sidecar.hosting import event, head, on_asyncio, piece
 from tests.sidecar.rig import CHAT, Rig, proxied, until
@@ -40,14 +40,14 @@ class Server:
 
 @dataclass
 class Way:
-    """A passage under test."""
+    """A relay under test."""
 
     rig: Rig
     server: Server
-    passage: Passage
+    relay: AsgiRelay
 
     async def run(self, app: App) -> None:
-        await self.passage.run(app)
+        await self.relay.run(app)
 
     @property
     def record(self) -> Any:
@@ -69,7 +69,7 @@ async def way(*messages: Message, path: str = CHAT) -> AsyncIterator[Way]:
         for message in messages or HELD:
             server.inbox.put_nowait(message)
         scope: Scope = {"type": "http"}
-        yield Way(rig, server, Passage(watch, rig.eye.look, scope=scope, receive=server.receive, send=server.send))
+        yield Way(rig, server, AsgiRelay(watch, rig.eye.look, scope=scope, receive=server.receive, send=server.send))
 
 
 Then = Callable[[Send], Awaitable[None]]
@@ -118,7 +118,7 @@ async def test_every_token_of_a_burst_is_counted_and_few_are_kept(count: int, of
 
         def noting(data: bytes) -> Any:
             nonlocal kept
-            kept = max(kept, len(on.passage._texts) + len(on.passage._reads))
+            kept = max(kept, len(on.relay._texts) + len(on.relay._reads))
             return of(data)
 
         await on.run(streaming(count, finish, of=noting))
@@ -250,7 +250,7 @@ async def test_a_server_that_cannot_be_asked_keeps_the_apps_exception_whole() ->
                 raise RuntimeError("not again")
             return HELD[0]
 
-        on.passage._receive = broken
+        on.relay._receive = broken
         with pytest.raises(ZeroDivisionError):
             await on.run(streaming(1, lambda _: 1 // 0))  # type: ignore[arg-type,return-value]
         assert asked == 2
@@ -281,7 +281,7 @@ async def test_an_app_that_never_asked_what_the_request_is() -> None:
 
 
 def passages() -> int:
-    return sum(type(found) is Passage for found in gc.get_objects())  # isinstance would ask every lazy module
+    return sum(type(found) is AsgiRelay for found in gc.get_objects())  # isinstance would ask every lazy module
 
 
 @on_asyncio
@@ -292,7 +292,7 @@ async def test_nothing_is_kept_of_a_request_that_is_over() -> None:
         try:
             before = passages()
             await on.run(streaming(40, finish))
-            on.passage = None  # type: ignore[assignment]
+            on.relay = None  # type: ignore[assignment]
             await asyncio.sleep(0)
             assert passages() == before - 1
         finally:

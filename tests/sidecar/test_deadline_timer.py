@@ -2,7 +2,7 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 
-from sidecar.alarm import NEVER_NS, Alarm
+from sidecar.deadline_timer import NEVER_NS, DeadlineTimer
 from tests.sidecar.rig import on_a_loop, until
 
 MS = 1_000_000
@@ -26,52 +26,66 @@ class Sleeper:
 
 @on_a_loop
 async def test_each_deadline_wakes_once_and_never_early() -> None:
-    alarm, now_ns = Alarm(asyncio.get_running_loop()), time.monotonic_ns()
+    timer, now_ns = DeadlineTimer(asyncio.get_running_loop()), time.monotonic_ns()
     sleepers = [Sleeper([now_ns + number * MS, now_ns + (number + 40) * MS]) for number in range(0, 60, 7)]
     wanted = [list(sleeper.deadlines_ns) for sleeper in sleepers]
     for sleeper in sleepers:
-        alarm.set(sleeper)
+        timer.set(sleeper)
     await until(lambda: not any(sleeper.deadlines_ns for sleeper in sleepers))
     for sleeper, deadlines_ns in zip(sleepers, wanted, strict=True):
         assert 1 <= len(sleeper.woken_ns) <= 2
         assert sleeper.woken_ns[0] >= deadlines_ns[0]
         assert sleeper.woken_ns[-1] >= deadlines_ns[1]
-    assert len(alarm) == 0
+    assert len(timer) == 0
 
 
 @on_a_loop
 async def test_a_deadline_that_comes_nearer_is_kept() -> None:
-    alarm, now_ns = Alarm(asyncio.get_running_loop()), time.monotonic_ns()
+    timer, now_ns = DeadlineTimer(asyncio.get_running_loop()), time.monotonic_ns()
     sleeper = Sleeper([now_ns + 10_000_000 * MS])
-    alarm.set(sleeper)
+    timer.set(sleeper)
     sleeper.deadlines_ns.insert(0, now_ns + 5 * MS)
-    alarm.set(sleeper)
+    timer.set(sleeper)
     await until(lambda: bool(sleeper.woken_ns))
-    assert sleeper.armed_ns == now_ns + 10_000_000 * MS or len(alarm) == 1
+    assert sleeper.armed_ns == now_ns + 10_000_000 * MS
+
+
+@on_a_loop
+async def test_one_that_cannot_be_woken_takes_no_others_deadline_with_it() -> None:
+    loop, said = asyncio.get_running_loop(), list[object]()
+    loop.set_exception_handler(lambda _, context: said.append(context["exception"]))
+    timer, now_ns = DeadlineTimer(loop), time.monotonic_ns()
+    broken, due, later = (Sleeper([now_ns + after_ms * MS]) for after_ms in (5, 6, 40))
+    broken.woken_ns = None  # type: ignore[assignment]
+    for sleeper in (broken, due, later):
+        timer.set(sleeper)
+    time.sleep(0.01)  # noqa: ASYNC251  both of the first two are due when the loop comes to it
+    await until(lambda: bool(due.woken_ns and later.woken_ns))
+    assert [type(error) for error in said] == [AttributeError]
 
 
 @on_a_loop
 async def test_a_deadline_that_moves_away_costs_no_entry() -> None:
-    alarm, now_ns = Alarm(asyncio.get_running_loop()), time.monotonic_ns()
+    timer, now_ns = DeadlineTimer(asyncio.get_running_loop()), time.monotonic_ns()
     sleeper = Sleeper([now_ns + 20 * MS])
-    alarm.set(sleeper)
+    timer.set(sleeper)
     for step in range(1000):
         sleeper.deadlines_ns = [now_ns + (30 + step) * MS]
-        alarm.set(sleeper)
-    assert len(alarm) == 1
+        timer.set(sleeper)
+    assert len(timer) == 1
 
 
 @on_a_loop
 async def test_who_is_gone_is_not_woken_and_leaves_no_memory() -> None:
-    alarm, now_ns = Alarm(asyncio.get_running_loop()), time.monotonic_ns()
+    timer, now_ns = DeadlineTimer(asyncio.get_running_loop()), time.monotonic_ns()
     staying = Sleeper([now_ns + 30 * MS])
-    alarm.set(staying)
+    timer.set(staying)
     gone = [Sleeper([now_ns + 10 * MS]) for _ in range(5000)]
     for sleeper in gone:
-        alarm.set(sleeper)
-        alarm.cancel(sleeper)
-    assert len(alarm) < 1000
+        timer.set(sleeper)
+        timer.cancel(sleeper)
+    assert len(timer) < 1000
     await until(lambda: bool(staying.woken_ns))
     assert not any(sleeper.woken_ns for sleeper in gone)
-    alarm.set(gone[0])
-    assert len(alarm) == 0
+    timer.set(gone[0])
+    assert len(timer) == 0

@@ -1,4 +1,4 @@
-"""The place of one worker: a process is started in it, listened to, and replaced when it ends unasked.
+"""The slot of one worker: a process is started in it, listened to, and replaced when it ends unasked.
 
     start ─▶ Ready ─▶ Report, Report, ... ─▶ end ─▶ (asked for? over : a pause, and the next one starts)
 
@@ -18,26 +18,26 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from sidecar import limits
-from sidecar.overseer import Overseer
 from sidecar.worker_pipe import Ask, Drain, Hurry, Message, Pipe, Ready, Report, Start, State, pipe_over
+from sidecar.workers_eye import WorkersEye
 
 log = logging.getLogger(__name__)
 
 
-class Seat:
-    """One worker's place. `start` gives what a new process is told, `sockets` what it listens on; `changed` is called
+class WorkerSlot:
+    """One worker's slot. `start` gives what a new process is told, `sockets` what it listens on; `changed` is called
     when it takes requests and when it is gone. `misfires`: how many in a row ended before they took requests."""
 
     def __init__(
         self,
         number: int,
-        overseer: Overseer,
+        eye: WorkersEye,
         start: Callable[[], Start],
         *,
         sockets: Callable[[], list[socket.socket]],
         changed: Callable[[], None],
     ) -> None:
-        self._overseer, self._start, self._sockets, self._changed = overseer, start, sockets, changed
+        self._eye, self._start, self._sockets, self._changed = eye, start, sockets, changed
         self.number = number
         self._pipe: Pipe | None = None
         self._process: Process | None = None
@@ -59,7 +59,7 @@ class Seat:
             began_s, self._has_begun = time.monotonic(), False
             end = await self._live()
             self.misfires = 0 if self._has_begun else self.misfires + 1
-            lost = self._overseer.lost(self.number, unasked=not self._ending.is_set())
+            lost = self._eye.lost(self.number, unasked=not self._ending.is_set())
             young = time.monotonic() - began_s < limits.WORKER_YOUNG_S
             self._died_young = self._died_young + 1 if young else 0
             self._changed()
@@ -87,7 +87,7 @@ class Seat:
             return f"could not be started ({os.strerror(error.errno or 0)})"
         process, self._pipe, self._silent_s = self._process, pipe, 0
         pipe.send(self._start())
-        pipe.send(self._overseer.state())
+        pipe.send(self._eye.state())
         if self._ending.is_set():
             pipe.send(Drain())
         while (message := await pipe.receive()) is not None:
@@ -136,7 +136,7 @@ class Seat:
     def _take(self, message: Message) -> None:
         if isinstance(message, Report):
             self._silent_s = 0
-            self._overseer.look(self._overseer.reported, self.number, message)
+            self._eye.look(self._eye.reported, self.number, message)
             self._answer(message.answers)
         elif isinstance(message, Ready):
             self._has_begun, self._silent_s = True, 0

@@ -6,16 +6,16 @@ import logging
 import pytest
 
 from sidecar.address import HostPort
-from sidecar.front import Front
 from sidecar.listener import ListenError
 from sidecar.options import Options
 from sidecar.otlp_settings import ExportSettings
+from sidecar.proxy_server import ProxyServer
 from sidecar.telemetry import emitter_of, eye_of
 from sidecar.upstream import Target
 from tests.sidecar.rig import Received, chat, completion, listening, on_a_loop, raw, read_message, serving, until
 
 
-def front(port: int, *, drain_s: float = 30.0, listen: int = 0) -> Front:
+def proxy_server(port: int, *, drain_s: float = 30.0, listen: int = 0) -> ProxyServer:
     options = Options(
         upstream=Target("http", "127.0.0.1", port),
         listen=HostPort("127.0.0.1", listen),
@@ -26,7 +26,7 @@ def front(port: int, *, drain_s: float = 30.0, listen: int = 0) -> Front:
         drain_s=drain_s,
     )
     plan = options.plan()
-    return Front(options, eye_of(plan, asyncio.get_running_loop(), emitter_of(plan)))
+    return ProxyServer(options, eye_of(plan, asyncio.get_running_loop(), emitter_of(plan)))
 
 
 async def ask(port: int) -> Received:
@@ -41,7 +41,7 @@ async def ask(port: int) -> Received:
 @on_a_loop
 async def test_it_serves_until_it_drains(caplog: pytest.LogCaptureFixture) -> None:
     async with serving(raw(completion("a"))) as behind:
-        made = front(behind.port)
+        made = proxy_server(behind.port)
         port = (await made.open()).address.port
         assert (await ask(port)).body.endswith(b"data: [DONE]\n\n")
         await made.drain()
@@ -60,7 +60,7 @@ async def test_what_is_broken_off_is_said(caplog: pytest.LogCaptureFixture) -> N
         await asyncio.sleep(100)
 
     async with listening(hang) as behind:
-        made = front(behind, drain_s=0.05)
+        made = proxy_server(behind, drain_s=0.05)
         port = (await made.open()).address.port
         asking = asyncio.ensure_future(ask(port))
         await asked.wait()
@@ -74,9 +74,21 @@ async def test_what_is_broken_off_is_said(caplog: pytest.LogCaptureFixture) -> N
 
 
 @on_a_loop
+async def test_ready_means_reached_and_not_draining() -> None:
+    async with serving(raw(completion("a"))) as behind:
+        made = proxy_server(behind.port)
+        port = (await made.open()).address.port
+        assert (made.ready().status, made.ready().body) == (503, b"the server behind has not been reached yet\n")
+        await ask(port)
+        assert made.ready().status == 200
+        await made.drain()
+        assert (made.ready().status, made.ready().body) == (503, b"draining\n")
+
+
+@on_a_loop
 async def test_an_address_that_is_taken_names_the_flag() -> None:
-    held = front(1)
+    held = proxy_server(1)
     port = (await held.open()).address.port
     with pytest.raises(ListenError, match=r"\(--listen\): address already in use"):
-        await front(1, listen=port).open()
+        await proxy_server(1, listen=port).open()
     held.close()

@@ -6,7 +6,7 @@ DEMO_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-engines check generate bench clean prerequisites
+.PHONY: help setup demo test test-engines check generate bench soak clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,8 +34,11 @@ generate: $(BIN)/.dev ## write alerts/generated, dashboards/generated and the ge
 	@$(BIN)/firsttoken dashboards build --slo slo.yaml --out dashboards/generated
 	@$(BIN)/python -m tests.generate_docs
 
-bench: $(BIN)/.dev ## measure every promise of speed
-	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+bench: $(BIN)/.dev ## measure every promise of speed, about 10 minutes
+	@for script in bench/middleware.py bench/proxy.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+soak: $(BIN)/.dev ## 10 minutes of 200 streams with everything going wrong: nothing lost, nothing leaked
+	@$(BIN)/python bench/soak.py --check
 
 clean: ## remove what the targets made
 	rm -rf .venv .venv-vllm .demo build dist artifacts *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -7,6 +7,7 @@ line on stderr saying what, where and what would be right. The rooms behind are 
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
@@ -38,16 +39,19 @@ def main(argv: list[str] | None = None) -> int:
 
 def serve(options: "Options") -> int:
     """Run with these options; the exit code."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again, it must not be the end
     import asyncio
 
     import uvloop
 
+    from sidecar.lifecycle import tell_loop_faults
     from sidecar.listener import ListenError
     from sidecar.scrape_only import ScrapeOnly
     from sidecar.service import Sidecar
     from sidecar.workers import Workers, WorkersError
 
     async def run() -> None:
+        tell_loop_faults()
         serving = Workers if options.workers > 1 else Sidecar
         attach = ScrapeOnly if options.upstream is None else serving
         await attach(options, asyncio.get_running_loop()).run()

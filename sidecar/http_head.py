@@ -106,7 +106,8 @@ def response_framing(status: int, headers: Headers, *, method: bytes) -> Framing
     if method == b"HEAD" or status < 200 or status in BODILESS_STATUS:
         return "none"
     if (coding := find(headers, b"transfer-encoding")) is not None:
-        return "chunked" if tokens(coding)[-1:] == [b"chunked"] else "close"
+        # As llhttp reads it, which must find the end: what it does not take for chunked lasts until the close.
+        return "chunked" if coding.rpartition(b",")[2].strip(b" ").lower() == b"chunked" else "close"
     return "close" if find(headers, b"content-length") is None else "length"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sidecar import limits
 from sidecar.daemon_thread import on_daemon_thread
-from sidecar.faults import told
+from sidecar.faults import MAX_PLACES_TOLD, told
 from slo import objective
 from slo.objective import Spec
 from slo.source import SpecError
@@ -41,6 +41,24 @@ def settle() -> None:
     gc.freeze()  # what lives so long need not be searched again and again
     gc.set_threshold(YOUNG_OBJECTS)  # a request leaves no cycles: searching its objects each 700 takes a tenth of it
     sys.setswitchinterval(GIL_SWITCH_S)
+
+
+def tell_loop_faults() -> None:
+    """Have what goes wrong within the event loop told in one line, each place once, and nothing quoted.
+
+    Its own words are a page that shows the arguments of calls, and uvloop has them for clients that leave while a TLS
+    connection to the server is being made for them.
+    """
+    lines = set[str]()
+
+    def tell(_loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        error = context.get("exception")
+        line = told(error) if isinstance(error, BaseException) else str(context["message"])
+        if line not in lines and len(lines) < MAX_PLACES_TOLD:
+            lines.add(line)
+            log.error("event loop: %s", line)
+
+    asyncio.get_running_loop().set_exception_handler(tell)
 
 
 class Ending:

@@ -262,7 +262,7 @@ class Relay:
         connection, self._connection = self._connection, None
         if connection is not None:
             if clean and self._response.keep_alive and self._response.framing != "close":
-                self._pool.give(connection, self._response.framing)
+                self._pool.give(connection, after_chunks=self._response.framing == "chunked")
             else:
                 connection.abort()
         self._client.finished(keep=self._keep and clean)

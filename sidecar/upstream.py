@@ -329,12 +329,12 @@ class Pool:
             except BlockingIOError:  # the server's queue is full: TCP would wait by itself
                 await asyncio.sleep(limits.UNIX_RETRY_S)
 
-    def give(self, connection: Connection, framing: str = "") -> None:
+    def give(self, connection: Connection, *, after_chunks: bool = False) -> None:
         """Take back a connection whose exchange ended cleanly. One that still owes the server bytes of a request that
         was answered early would hold up the next."""
         connection.use(None)
         now_s = time.monotonic()
-        connection.habit = self._after_chunks if framing == "chunked" else None
+        connection.habit = self._after_chunks if after_chunks else None
         is_wary = connection.habit is not None and now_s < connection.habit.wary_until_s
         if is_wary or not connection.alive or not connection.is_flushed or len(self._idle) >= limits.POOL_CONNECTIONS:
             connection.abort()

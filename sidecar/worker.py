@@ -26,7 +26,7 @@ if __name__ == "__main__":  # first of all: Ctrl-C reaches every process of a te
 import uvloop
 
 from sidecar import limits, log
-from sidecar.lifecycle import Ending, chore, every, raise_file_limit, settle
+from sidecar.lifecycle import Ending, chore, every, raise_file_limit, settle, tell_loop_faults
 from sidecar.otlp_settings import Lane
 from sidecar.proxy_server import ProxyServer
 from sidecar.telemetry import emitter_of, eye_of, judge_by
@@ -168,6 +168,7 @@ async def serve(pipe_number: int, socket_numbers: list[int]) -> None:
         return  # the parent is gone already
     options = start.options
     log.set_up(f"{PROGRAM} {start.number}", level=options.log_level, form=options.log_format)
+    tell_loop_faults()
     sockets = [socket.socket(fileno=number) for number in socket_numbers]
     await Worker(start, pipe, asyncio.get_running_loop()).run(sockets)
 

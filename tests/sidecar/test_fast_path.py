@@ -149,7 +149,7 @@ class Kept(Pool):
     def take(self) -> Behind:  # type: ignore[override]
         return Behind()
 
-    def give(self, connection: object, framing: str = "") -> None: ...
+    def give(self, connection: object, *, after_chunks: bool = False) -> None: ...  # type: ignore[override]
 
 
 CHAT_BODY = b'{"model":"m","stream":true,"messages":[]}'

@@ -418,3 +418,16 @@ def test_a_reader_leaves_nothing_for_the_garbage_collector_at_each_answer() -> N
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    "coding",
+    [b"chunked", b"Chunked", b"gzip, chunked", b"gzip,chunked", b" chunked ", b"chunked,", b"chunked\t", b"chunked, ",
+     b"chunked;q=1", b"xchunked", b"chunked, gzip", b"gzip", b"chunked, chunked"],
+)  # fmt: skip
+def test_the_framing_is_the_parsers_own(coding: bytes) -> None:
+    """Else an answer would be waited for after its end, or end before it."""
+    read = ResponseReader(method=b"GET")
+    head = read.head(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: " + coding + b"\r\n\r\n")
+    read.body(b"5\r\nhello\r\n0\r\n\r\n")
+    assert read.complete == (head.framing == "chunked")

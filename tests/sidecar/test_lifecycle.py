@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.lifecycle import Ending, OneAtATime, chore, every, on_hangup, read_again
+from sidecar.lifecycle import Ending, OneAtATime, chore, every, on_hangup, read_again, tell_loop_faults
 from slo import objective
 from tests.sidecar.rig import on_a_loop, until
 
@@ -192,3 +192,23 @@ async def test_a_hangup_is_a_wish_and_so_is_a_call() -> None:
     await until(lambda: len(done) == 1)
     again()
     await until(lambda: len(done) == 2)
+
+
+def test_a_fault_within_the_loop_is_told_in_one_line_once_and_quotes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(prompt: bytes) -> None:
+        raise ValueError(prompt)
+
+    @on_a_loop
+    async def run() -> None:
+        tell_loop_faults()
+        for _ in range(3):
+            asyncio.get_running_loop().call_soon(fail, b"a prompt")
+        asyncio.get_running_loop().call_exception_handler({"message": "a task was destroyed"})
+        await asyncio.sleep(0.01)
+
+    run()
+    (other, fault) = [record.getMessage() for record in caplog.records]
+    assert fault.startswith("event loop: ValueError at ")
+    assert "fail" in fault
+    assert other == "event loop: a task was destroyed"
+    assert "prompt" not in caplog.text

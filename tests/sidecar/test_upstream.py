@@ -236,11 +236,11 @@ async def test_after_an_answer_in_chunks_a_connection_is_used_again_once_the_ser
     async with serving(raw(b"")) as behind:
         pool = Pool(Target("http", "127.0.0.1", behind.port))
         first = await pool.connect()
-        pool.give(first, "chunked")
+        pool.give(first, after_chunks=True)
         assert pool.take() is None
         await asyncio.sleep(2 * limits.POOL_PROBATION_S)
         assert pool.take() is first
-        pool.give(first, "chunked")
+        pool.give(first, after_chunks=True)
         assert pool.take() is first  # shown once, believed from then on
         pool.close()
 
@@ -250,7 +250,7 @@ async def test_after_an_answer_with_a_length_a_connection_is_used_at_once() -> N
     async with serving(raw(b"")) as behind:
         pool = Pool(Target("http", "127.0.0.1", behind.port))
         first = await pool.connect()
-        pool.give(first, "length")
+        pool.give(first)
         assert pool.take() is first
         pool.close()
 
@@ -261,13 +261,13 @@ async def test_a_server_that_hangs_up_by_habit_is_not_trusted_with_another_conne
     async with listening(hang_up) as port:
         pool = Pool(Target("http", "127.0.0.1", port))
         first = await pool.connect()
-        pool.give(first, "chunked")
+        pool.give(first, after_chunks=True)
         await until(lambda: pool.open_count == 0)
         second = await pool.connect()
-        pool.give(second, "chunked")
+        pool.give(second, after_chunks=True)
         assert not second.alive
         third = await pool.connect()
-        pool.give(third, "length")
+        pool.give(third)
         assert third.alive
         pool.close()
 
@@ -281,10 +281,10 @@ async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None
 async def test_a_connection_that_we_closed_says_nothing_of_the_server() -> None:
     async with serving(raw(b"")) as behind:
         pool = Pool(Target("http", "127.0.0.1", behind.port), idle_s=0.0)
-        pool.give(await pool.connect(), "chunked")
+        pool.give(await pool.connect(), after_chunks=True)
         pool.sweep()
         await until(lambda: pool.open_count == 0)
         another = await pool.connect()
-        pool.give(another, "chunked")
+        pool.give(another, after_chunks=True)
         assert another.alive
         pool.close()

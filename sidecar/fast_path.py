@@ -33,6 +33,8 @@ def _size_lines() -> tuple[bytes, ...]:
 
 
 _SIZE_LINES = _size_lines()
+_SIZES = {b"%x" % size: size for size in range(1, LONGEST_BYTES)}
+_LONGEST_LINE_BYTES = len(b"fff\r\n")
 _NO_LINES = (b"",) * (LONGEST_BYTES + 1)
 
 
@@ -58,12 +60,12 @@ class FastPath:
 
     def take(self, data: bytes, at_ns: int) -> bool:
         """Whether a read is alike; then it is noted."""
-        if self._template is None or len(data) > LONGEST_BYTES:
+        if self._template is None:
             return False
-        line = self._lines[len(data)]
+        line = self._lines[len(data)] if len(data) <= LONGEST_BYTES else _NONE
         start = len(line)
         if not (data.startswith(line) and data.startswith(self._prefix, start) and data.endswith(self._suffix)):
-            return False
+            return self._take_several(data, at_ns)
         text = data[start + len(self._prefix) : -len(self._suffix)]
         if not text or b"\n" in text:  # nothing, or several events
             return False
@@ -72,6 +74,34 @@ class FastPath:
         if len(self._texts) >= RUN:
             self.tell()
         return True
+
+    def _take_several(self, data: bytes, at_ns: int) -> bool:
+        """Whether a read is several such chunks, as they come together when we are slower than the server."""
+        if not self._end:
+            return False
+        prefix, suffix, texts, start = self._prefix, self._suffix, list[bytes](), 0
+        while start < len(data):
+            line_end = data.find(b"\r\n", start, start + _LONGEST_LINE_BYTES)
+            size = _SIZES.get(data[start:line_end]) if line_end >= 0 else None
+            if size is None:
+                return False
+            text_start, end = line_end + len(b"\r\n") + len(prefix), line_end + len(b"\r\n") + size + len(b"\r\n")
+            text = data[text_start : end - len(suffix)]
+            if not (
+                text
+                and data.startswith(prefix, text_start - len(prefix))
+                and data.startswith(suffix, end - len(suffix))
+            ):
+                return False
+            if b"\n" in text:
+                return False
+            texts.append(text)
+            start = end
+        self._texts += texts
+        self._times_ns += [at_ns] * len(texts)
+        if len(self._texts) >= RUN:
+            self.tell()
+        return bool(texts)
 
     def tell(self) -> bytes | None:
         """Have all that was noted looked at; the payload of the latest, if there was any. Never raises."""

@@ -155,7 +155,6 @@ class Telemetry(Generic[W]):
         now_s = time.monotonic()
         lived = int(now_s - self._began_s)
         heartbeats, self._seconds = lived - self._seconds, lived
-        self.eye.catch_up()
         sample = self.poller.fresh(now_s)
         self.eye.second(
             time.monotonic_ns(),

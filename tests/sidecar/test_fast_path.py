@@ -56,7 +56,14 @@ READS = {
     "a size in capitals": (chunk(delta("a" * 100)).replace(b"af", b"AF", 1), None),
     "a size with a zero before it": (b"0" + chunk(delta("a")), False),
     "a chunk extension": (chunk(delta("a")).replace(b"\r\n", b";x=y\r\n", 1), False),
-    "two chunks": (chunk(delta("a")) * 2, False),
+    "two chunks": (chunk(delta("a")) + chunk(delta("bc" * 300)), True),
+    "a chunk and a half": (chunk(delta("a")) + chunk(delta("b"))[:-3], False),
+    "a chunk and the size of another": (chunk(delta("a")) + b"af\r\n", False),
+    "a chunk and another size": (chunk(delta("a")) + b"7f" + chunk(delta("b"))[2:], False),
+    "a chunk and one without text": (chunk(delta("a")) + chunk(delta("")), False),
+    "a chunk and two events in one": (chunk(delta("a")) + chunk(delta("b") + delta("c")), False),
+    "a chunk and the end": (chunk(delta("a")) + chunk(STOP) + b"0\r\n\r\n", False),
+    "a chunk and a signed size": (chunk(delta("a")) + b"+" + chunk(delta("b")), False),
     "two events in a chunk": (chunk(delta("a") + delta("b")), False),
     "half of a chunk": (chunk(delta("a"))[:-9], False),
     "a chunk without its end": (chunk(delta("a"))[:-2], False),
@@ -94,6 +101,14 @@ def test_reads_are_told_in_runs_in_their_order_and_with_their_times() -> None:
     assert found.tell() is None
     assert [text for texts, _ in told.runs for text in texts] == [b"%d" % number for number in range(2 * RUN + 3)]
     assert [at_ns for _, times_ns in told.runs for at_ns in times_ns] == list(range(2 * RUN + 3))
+
+
+def test_chunks_that_come_together_have_the_time_of_their_read() -> None:
+    found, told = fast_path()
+    assert found.take(chunk(delta("a")), 1)
+    assert found.take(chunk(delta("b")) + chunk(delta("c")), 2)
+    assert found.tell() == delta("c")
+    assert told.runs == [([b"a", b"b", b"c"], [1, 2, 2])]
 
 
 def test_without_a_template_nothing_is_alike() -> None:

@@ -14,6 +14,7 @@ from importlib.metadata import version
 
 OURS = ("firsttoken", "slo", "sidecar", "collector", "alerts", "dashboards", "capacity")
 INTERRUPTED = 130
+PIPE_CLOSED = 141  # as a shell shows a program that SIGPIPE ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +81,18 @@ def _run(subcommand: Subcommand, argv: list[str]) -> int:
     try:
         room = importlib.import_module(subcommand.room, package="firsttoken")
         run: Callable[[list[str]], int] = room.main
-        return run(argv)
+        code = run(argv)
+        sys.stdout.flush()
+        return code
     except ModuleNotFoundError as error:
         if not subcommand.extra or (error.name or "").partition(".")[0] in OURS:
             raise
         return _lacks(subcommand)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:  # `... | head`: whoever reads has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
 
 
 def _is_installed(module: str) -> bool:

@@ -29,7 +29,8 @@ def main(argv: list[str] | None = None) -> int:
     args = _parser(os.environ).parse_args(argv)
     console = Console(highlight=False)
     try:
-        found = _watch(args.url, _seconds(args.interval), console) if args.watch else _once(args.url, console)
+        interval_s = _seconds(args.interval)
+        found = _watch(args.url, interval_s, console) if args.watch else _once(args.url, console)
     except FirstTokenError as error:
         print(f"firsttoken status: {error}", file=sys.stderr)
         return 2

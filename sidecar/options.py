@@ -4,13 +4,14 @@ Whatever is wrong with them is a `UsageError`, found before anything has begun.
 """
 
 import argparse
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from sidecar import limits, otlp_settings, scrape, settings, tls_options
-from sidecar.address import Address
+from sidecar.address import Address, UnixPath
 from sidecar.http_head import CLASS_HEADER
 from sidecar.otlp_settings import ExportSettings
 from sidecar.plan import Plan
@@ -24,6 +25,9 @@ from sidecar.usage_policy import MODES, Mode
 from slo.objective import Spec
 
 T = TypeVar("T")
+
+_FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
+_THIS_MACHINE = frozenset(("127.0.0.1", "::1", "localhost", "0.0.0.0", "::"))  # noqa: S104  words, not an address
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,12 @@ def options_of(given: argparse.Namespace, environ: Mapping[str, str]) -> Options
     """The options that flags, environment and files give. Raises UsageError."""
     upstream, scraped = _places(given)
     _check_words(given)
+    if not _FIELD_NAME.fullmatch(given.class_header):
+        raise UsageError(f"--class-header {given.class_header}: no header can have this name: as {CLASS_HEADER}")
     listen, admin = settings.address("--listen", given.listen), settings.address("--admin", given.admin)
+    for flag, address in (("--listen", listen), ("--admin", admin)):
+        if upstream is not None and _is_at(address, upstream):
+            raise UsageError(f"{flag} {address} is the --upstream itself, and would ask itself: choose another address")
     paths = settings.spec_paths(given.slo, environ)
     files = _watched(given, paths)
     named = bool(given.slo or environ.get("FIRSTTOKEN_SLO"))
@@ -147,6 +156,14 @@ def _places(given: argparse.Namespace) -> tuple[Target | None, Scrape]:
         raise UsageError(f"--engine {given.engine} has no metrics page to scrape: stand before it with --upstream URL")
     interval_s = settings.number("--scrape-interval", given.scrape_interval, low=0.1)
     return upstream, Scrape(on=given.scrape != "off", url=named, engine=given.engine, interval_s=interval_s)
+
+
+def _is_at(address: Address, target: Target) -> bool:
+    """Whether a server's URL leads to an address of our own, as far as their words tell."""
+    if isinstance(address, UnixPath):
+        return address == target.unix
+    same_host = address.host == target.host or {address.host, target.host} <= _THIS_MACHINE
+    return target.unix is None and address.port == target.port != 0 and same_host
 
 
 def _parsed(flag: str, parse: Callable[[str], T], word: str) -> T:

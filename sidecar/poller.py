@@ -63,6 +63,8 @@ def split_url(url: str) -> tuple[Target, str]:
         socket_path, path = split_unix(url)
         return parse_target(str(socket_path)), path or "/"
     parts = urlsplit(url)
+    if not parts.scheme or not parts.netloc:
+        parse_target(url)  # which says what is wrong with it
     target = parse_target(f"{parts.scheme}://{parts.netloc}")
     return target, f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
 

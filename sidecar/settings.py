@@ -68,7 +68,8 @@ def token(file: str | None, admin: Address | None, *, insecure: bool) -> str | N
         try:
             token = Path(file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"the token file {file} cannot be read: {error}") from None
+            why = (getattr(error, "strerror", None) or "it is no text").lower()
+            raise UsageError(f"the token file {file} cannot be read: {why}: name a file that holds it") from None
         if not token:
             raise UsageError(f"the token file {file} is empty: put the token there")
         return token

@@ -164,6 +164,10 @@ def _explained(fault: Any, message: str) -> str:
         return "unknown key: check the spelling, or remove it"
     if kind == "missing":
         return "missing: it must be given"
+    if kind in ("tuple_type", "list_type"):
+        return "a list is needed: write each item behind a dash, or all in [ ]"
+    if kind in ("model_type", "dict_type", "model_attributes_type"):
+        return "keys with values are needed: write {key: value, ...}"
     if kind == "literal_error":
         return f"{fault['input']!s} is not allowed: use {fault['ctx']['expected']}"
     shown = fault["input"]

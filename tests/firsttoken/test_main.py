@@ -104,3 +104,14 @@ def test_a_fault_of_our_own_is_not_taken_for_a_missing_extra() -> None:
     done = without({"slo"}, "slo", "schema")
     assert done.returncode == 1
     assert "ModuleNotFoundError" in done.stderr
+
+
+def test_a_reader_that_has_had_enough_is_no_fault() -> None:
+    """As in `firsttoken slo schema | head -1`."""
+    command = [sys.executable, "-m", "firsttoken", "slo", "schema"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 141

@@ -49,8 +49,9 @@ def test_no_collector_is_one_line_and_exit_2(answer: tuple[int, str], capsys: py
 
 
 def test_an_interval_that_is_none_is_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--watch", "--interval", "2"]) == 2
-    assert "--interval 2 is not a duration" in capsys.readouterr().err
+    for words in (["--watch", "--interval", "2"], ["--interval", "2"]):
+        assert main(words) == 2
+        assert "--interval 2 is not a duration" in capsys.readouterr().err
 
 
 def test_watch_shows_until_ctrl_c_and_ends_with_what_it_found_last() -> None:

@@ -266,3 +266,10 @@ def _floats(value: object) -> object:
     if isinstance(value, list):
         return [_floats(item) for item in value]
     return float(value) if isinstance(value, Decimal) else value
+
+
+def test_a_mapping_where_a_list_belongs_is_said_in_words_of_yaml() -> None:
+    policy = "policy: {notify: page}"
+    text = f"service: chat\nobjectives:\n  - {{name: a, signal: ttft, percentile: 95, threshold: 1s, {policy}}}\n"
+    with pytest.raises(SpecError, match=r"policy: a list is needed: write each item behind a dash"):
+        parse(text)

@@ -85,7 +85,12 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     flag("upstream", None, "the server to stand before, also unix:/PATH; without one only --scrape is read", "URL")
     flag("listen", "127.0.0.1:8001", "address of the proxy, also unix:/PATH", "HOST:PORT")
     flag("admin", "127.0.0.1:9464", "address of /metrics, /healthz and /readyz, also unix:/PATH", "HOST:PORT")
-    flags.add_argument("--slo", action="append", metavar="FILE", help="slo.yaml, or a folder of them; may be repeated (default ./slo.yaml, if there is one)")
+    flags.add_argument(
+        "--slo",
+        action="append",
+        metavar="FILE",
+        help="slo.yaml, or a folder of them; may be repeated (default ./slo.yaml, if there is one)",
+    )
     flag("service", None, "service.name; else OTEL_SERVICE_NAME, else the sole service of the spec", "NAME")
     flag("engine", "auto", "what the server is", "NAME")
     flag("scrape", None, "metrics page of the engine (default the upstream's own, if known); off reads none", "URL")

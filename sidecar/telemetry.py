@@ -100,6 +100,8 @@ class Telemetry(Generic[W]):
     def begin(self, *more: Coroutine[None, None, None]) -> None:
         """Start the chores, and with them those that the shell has."""
         self.emitter.start()
+        if self.spec is None:
+            log.info("service %s has no objectives: nothing is judged (name slo.yaml with --slo)", self._plan.service)
         self._chores = [chore(act, look=self.eye.look) for act in (*self.chores(), *more)]
 
     async def end(self) -> None:

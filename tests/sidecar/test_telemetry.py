@@ -1,7 +1,10 @@
 """One process's telemetry without a shell: what it sends, when, and as whom."""
 
 import asyncio
+import logging
 import time
+
+import pytest
 
 from sidecar.eye import Eye
 from sidecar.otlp_settings import read
@@ -93,3 +96,12 @@ async def test_what_a_shell_has_put_aside_is_looked_at_before_anything_is_told()
     assert asked == ["x", "x"]
     made.emitter.start()
     await asyncio.get_running_loop().run_in_executor(None, made.emitter.close, 0.1)
+
+
+@on_asyncio
+async def test_that_nothing_is_judged_is_said_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        made = telemetry(judged=None)
+        made.begin()
+        await made.end()
+    assert "has no objectives: nothing is judged" in caplog.text

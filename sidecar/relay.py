@@ -99,6 +99,7 @@ class Relay:
                 self._client.hold_upload(hold=True)
         elif data := self._upload.take():
             self._connection.write(data)
+        self._upload.looked_at()
 
     def tunnel(self, data: bytes) -> None:
         """Bytes of a protocol that is not HTTP, from the client."""

@@ -26,6 +26,7 @@ class Upload:
         "_prefix",
         "_unsent",
         "_watch",
+        "_whole_at_ns",
         "unsent_bytes",
         "whole",
         "writes",
@@ -38,6 +39,7 @@ class Upload:
         self._held: bytearray | None = None if watch is None or watch.usage is None else bytearray()
         self._unsent: list[bytes] = []
         self._first_write = b""
+        self._whole_at_ns: int | None = None
         self.unsent_bytes = self.writes = 0
         self.whole = False
 
@@ -60,14 +62,18 @@ class Upload:
 
     def end(self, trailers: Headers, at_ns: int) -> None:
         """The last of it came at `at_ns`."""
-        if self._watch is not None:
-            self._look(self._watch.held, at_ns)
         if self._held is not None and self._watch is not None:
             body = self._watch.asking(bytes(self._held))
             self._let_go(resized(self._head, len(body)), body)
         if self._head.chunked:
             self._queue(b"0\r\n" + b"".join(b"%b: %b\r\n" % field for field in trailers) + b"\r\n")
-        self.whole = True
+        self.whole, self._whole_at_ns = True, at_ns
+
+    def looked_at(self) -> None:
+        """Tell the watch that the request is whole: once it is on its way, since a client waits for its answer."""
+        if self._whole_at_ns is not None and self._watch is not None:
+            at_ns, self._whole_at_ns = self._whole_at_ns, None
+            self._look(self._watch.held, at_ns)
 
     def take(self) -> bytes:
         """All that waits, for one write; nothing may wait."""

@@ -32,6 +32,7 @@ class Watch:
     """The eye on one request: from its head to its end."""
 
     __slots__ = (
+        "_ask",
         "_dialect",
         "_exchange",
         "_eye",
@@ -57,6 +58,7 @@ class Watch:
     def __init__(self, eye: "Eye", head: RequestHead, dialect: dialects.Dialect, request_class: str | None) -> None:
         self._eye, self._dialect, self.request_class = eye, dialect, request_class
         self._head, self._tail, self._size = bytearray(), b"", 0
+        self._ask: dialects.Ask | None = None
         self._exchange: Exchange | None = None
         self._judge: Judge | None = None
         self._first_seen = self._off = self.violated = False
@@ -107,9 +109,7 @@ class Watch:
         """What is known of the request is all there will be; one that is not `whole` is glimpsed like a long one."""
         if self._exchange is not None or self._off:
             return
-        complete = whole and self._size <= dialects.LOOK_BYTES
-        ask = dialects.read_ask(self._dialect, bytes(self._head), complete=complete, tail=self._tail, size=self._size)
-        self._head, self._tail = bytearray(), b""
+        ask = self._read_ask(whole=whole)
         if not ask.generates:
             self._off = True
             return
@@ -120,11 +120,25 @@ class Watch:
         self._judge = Judge(self._eye.rules_of(ask, self.request_class), self._exchange)
         self._eye.begin(self, at_ns)
 
+    def _read_ask(self, *, whole: bool) -> dialects.Ask:
+        """What is asked, read once."""
+        if self._ask is None:
+            complete = whole and self._size <= dialects.LOOK_BYTES
+            head, tail = bytes(self._head), self._tail
+            self._ask = dialects.read_ask(self._dialect, head, complete=complete, tail=tail, size=self._size)
+            self._head, self._tail = bytearray(), b""
+        return self._ask
+
     def asking(self, body: bytes) -> bytes:
-        """The body to send for one that was held: itself, or with usage asked for. Never raises."""
-        if self.usage is None or self._exchange is None:
+        """The body to send for a whole one: itself, or with usage asked for. Never raises."""
+        if self.usage is None or self._off:
             return body
-        return self._eye.look(self.usage.edit, self._exchange.ask, body) or body
+        edited = self._eye.look(self._asked, body)
+        return edited or body
+
+    def _asked(self, body: bytes) -> bytes | None:
+        ask = self._read_ask(whole=True)
+        return self.usage.edit(ask, body) if self.usage is not None and ask.generates else None
 
     def hiding(self, head: ResponseHead) -> UsageFilter | None:
         """What the answer's body has to pass through, if anything. Never raises."""

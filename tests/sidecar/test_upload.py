@@ -76,8 +76,10 @@ def test_the_watch_sees_the_body_and_when_it_was_whole() -> None:
     found.body(b"abcd")
     assert watch.held_at_ns is None
     found.end((), 7)
-    assert (watch.seen, watch.held_at_ns) == (b"abcd", 7)
+    assert watch.held_at_ns is None
     assert b"traceparent: 00-0-0-01\r\n" in found.take()
+    found.looked_at()
+    assert (watch.seen, watch.held_at_ns) == (b"abcd", 7)
 
 
 def test_a_request_that_may_be_asked_is_held_until_it_is_whole() -> None:

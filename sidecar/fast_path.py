@@ -85,18 +85,13 @@ class FastPath:
             size = _SIZES.get(data[start:line_end]) if line_end >= 0 else None
             if size is None:
                 return False
-            text_start, end = line_end + len(b"\r\n") + len(prefix), line_end + len(b"\r\n") + size + len(b"\r\n")
-            text = data[text_start : end - len(suffix)]
-            if not (
-                text
-                and data.startswith(prefix, text_start - len(prefix))
-                and data.startswith(suffix, end - len(suffix))
-            ):
-                return False
-            if b"\n" in text:
+            payload = line_end + len(b"\r\n")
+            start = payload + size + len(b"\r\n")
+            text = data[payload + len(prefix) : start - len(suffix)]
+            framed = data.startswith(prefix, payload) and data.startswith(suffix, start - len(suffix))
+            if not framed or not text or b"\n" in text:
                 return False
             texts.append(text)
-            start = end
         self._texts += texts
         self._times_ns += [at_ns] * len(texts)
         if len(self._texts) >= RUN:

@@ -191,6 +191,16 @@ def forwarded_response(head: ResponseHead, *, minor: int, keep: bool) -> bytes:
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
+def chunk(data: bytes) -> bytes:
+    """A chunk of a body; `data` is not empty (RFC 9112, 7.1)."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def last_chunk(trailers: Headers) -> bytes:
+    """The chunk that ends a body, with the fields behind it."""
+    return b"0\r\n" + b"".join(b"%b: %b\r\n" % field for field in trailers) + b"\r\n"
+
+
 def interim_response(head: ResponseHead) -> bytes:
     """A 1xx head as it came; for 101 with the fields that make the switch."""
     lines = [b"HTTP/1.1 %d %s" % (head.status, head.reason)]

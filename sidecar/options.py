@@ -220,7 +220,11 @@ def _export(given: argparse.Namespace, environ: Mapping[str, str]) -> ExportSett
     except ValueError as error:
         raise UsageError(str(error)) from None
     for lane in filter(None, (export.traces, export.metrics)):
-        settings.readable("OTEL_EXPORTER_OTLP_CERTIFICATE", lane.certificate)
-        settings.readable("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", lane.client_certificate)
-        settings.readable("OTEL_EXPORTER_OTLP_CLIENT_KEY", lane.client_key)
+        for variable, file in (
+            ("OTEL_EXPORTER_OTLP_CERTIFICATE", lane.certificate),
+            ("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", lane.client_certificate),
+            ("OTEL_EXPORTER_OTLP_CLIENT_KEY", lane.client_key),
+        ):
+            if file is not None:
+                settings.readable(f"{variable}={file}", file)
     return export

@@ -24,7 +24,7 @@ from sidecar.engine_search import Place
 from sidecar.engines import LLAMACPP, Engine
 from sidecar.labels import ModelLabels
 from sidecar.metrics_text import Page, PageReader
-from sidecar.scrape import ServerSample
+from sidecar.scrape import AUTO, ServerSample
 from sidecar.tally import Attributes, Number, Tally
 from sidecar.upstream import Target, parse_target, split_unix
 from slo.signals import (
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-AUTO = "auto"
 _SYSTEM = ServerTls()
 
 

@@ -81,14 +81,12 @@ def token(file: str | None, admin: Address | None, *, insecure: bool) -> str | N
     return None
 
 
-def readable(variable: str, file: str | None) -> None:
-    """That a file named by the environment can be read: found out now, not at the first export."""
-    if file is None:
-        return
+def readable(written: str, file: str) -> None:
+    """That a file can be read: found out now, not at its first use. `written` is how the user named it."""
     try:
         Path(file).read_bytes()
     except OSError as error:
-        raise UsageError(f"{variable}={file} cannot be read: {error.strerror}: name a PEM file") from None
+        raise UsageError(f"{written} cannot be read: {error.strerror}: name a PEM file") from None
 
 
 def spec_paths(named: list[str] | None, environ: Mapping[str, str]) -> list[Path]:

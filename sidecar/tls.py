@@ -9,9 +9,8 @@ A file that cannot be used is a `UsageError`, which names the flag that gave it.
 
 import ssl
 from dataclasses import dataclass
-from pathlib import Path
 
-from sidecar.settings import UsageError
+from sidecar.settings import UsageError, readable
 
 ALPN = ("http/1.1",)
 
@@ -41,8 +40,8 @@ def presenting(files: Presented) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols(list(ALPN))
-    _readable("--tls-cert", files.certificate)
-    _readable("--tls-key", files.key)
+    readable(f"--tls-cert {files.certificate}", files.certificate)
+    readable(f"--tls-key {files.key}", files.key)
     pair = f"--tls-cert {files.certificate} and --tls-key {files.key}"
     try:
         context.load_cert_chain(files.certificate, files.key, password=lambda: _no_password(files.key))
@@ -79,15 +78,8 @@ def reason(error: ssl.SSLError) -> str:
     return (getattr(error, "reason", None) or type(error).__name__).lower().replace("_", " ")
 
 
-def _readable(flag: str, file: str) -> None:
-    try:
-        Path(file).read_bytes()
-    except OSError as error:
-        raise UsageError(f"{flag} {file} cannot be read: {error.strerror}: name a PEM file") from None
-
-
 def _add_authorities(context: ssl.SSLContext, flag: str, file: str) -> None:
-    _readable(flag, file)
+    readable(f"{flag} {file}", file)
     try:
         context.load_verify_locations(file)
     except ssl.SSLError as error:

@@ -44,6 +44,6 @@ def trust(given: argparse.Namespace, environ: Mapping[str, str], *, https: bool)
     found = Trust(given.upstream_ca, given.upstream_server_name, insecure=given.upstream_insecure)
     if found.ca is not None:
         believing(found)
-    elif https and not found.insecure:
-        settings.readable("SSL_CERT_FILE", environ.get("SSL_CERT_FILE") or None)
+    elif https and not found.insecure and (file := environ.get("SSL_CERT_FILE")):
+        settings.readable(f"SSL_CERT_FILE={file}", file)
     return found

@@ -8,7 +8,7 @@ completion before it has the whole request.
 from collections.abc import Callable
 
 from sidecar.dialects import LOOK_BYTES
-from sidecar.http_head import Headers, RequestHead, forwarded_request
+from sidecar.http_head import Headers, RequestHead, chunk, forwarded_request, last_chunk
 from sidecar.usage_ask import resized
 from sidecar.watch import Watch
 
@@ -66,7 +66,7 @@ class Upload:
             body = self._watch.asking(bytes(self._held))
             self._let_go(resized(self._head, len(body)), body)
         if self._head.chunked:
-            self._queue(b"0\r\n" + b"".join(b"%b: %b\r\n" % field for field in trailers) + b"\r\n")
+            self._queue(last_chunk(trailers))
         self.whole, self._whole_at_ns = True, at_ns
 
     def looked_at(self) -> None:
@@ -103,7 +103,7 @@ class Upload:
         self._queue(forwarded_request(head, prefix=self._prefix, host=self._host, traceparent=traceparent))
 
     def _queue_body(self, data: bytes) -> None:
-        self._queue(b"%x\r\n%b\r\n" % (len(data), data) if self._head.chunked else data)
+        self._queue(chunk(data) if self._head.chunked else data)
 
     def _queue(self, data: bytes) -> None:
         self._unsent.append(data)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from sidecar.http_head import Headers, ResponseHead
+from sidecar.http_head import Headers, ResponseHead, chunk, last_chunk
 from sidecar.limits import USAGE_HOLD_S
 from sidecar.usage_hide import UsageFilter
 
@@ -67,7 +67,7 @@ class UsagePass:
         write = self._write
         self.broken()
         if self._chunks:
-            write(b"0\r\n" + b"".join(b"%b: %b\r\n" % field for field in trailers) + b"\r\n")
+            write(last_chunk(trailers))
 
     def broken(self) -> None:
         """The body ends here, whole or not: what is held is the client's."""
@@ -81,7 +81,7 @@ class UsagePass:
 
     def _send(self, data: bytes) -> None:
         if data:
-            self._write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunks else data)
+            self._write(chunk(data) if self._chunks else data)
 
     def _stop(self) -> None:
         if self._timer is not None:

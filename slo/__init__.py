@@ -1,7 +1,9 @@
 """The vocabulary: what is measured, what is promised, and the arithmetic between them.
 
 Rooms: `signals` (names), `quantity` (durations, shares and sizes as people write them), `objective` (slo.yaml),
-`burn` (tiers and budgets), `words` (an objective as people read it), `promql` (the expressions that rules and
-dashboards share), `source` (YAML with positions), `flags` (what all command lines share), `cli`.
+`burn` (tiers and budgets), `chance` (how often a tier rings for nothing), `words` (an objective as people read it),
+`promql` (the expressions that rules and dashboards share), `trouble` (alerts on a state rather than a burn), `source`
+(YAML with positions), `output` (files written whole or not at all), `flags` (what all command lines share), `check`
+(what a spec's alerts can do), `cli`.
 Knows nothing of sockets, clocks, databases or telemetry libraries: pydantic and PyYAML only.
 """

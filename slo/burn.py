@@ -28,6 +28,14 @@ MIN_COVERAGE_EXHAUSTED = Decimal("0.10")
 FINE_WINDOW_S = 600
 """Below this a window is looked at tick by tick, from here on minute by minute (DESIGN 5)."""
 
+Severity = Literal["critical", "warning", "info"]
+
+
+def severity(notify: Notify) -> Severity:
+    """The `severity` label of an alert, from who is told of it."""
+    severities: dict[Notify, Severity] = {"page": "critical", "ticket": "warning", "none": "info"}
+    return severities[notify]
+
 
 @dataclass(frozen=True, slots=True)
 class _Default:
@@ -72,9 +80,8 @@ class Tier:
         return self.factor * self.long_s / self.period_s
 
     @property
-    def severity(self) -> Literal["critical", "warning", "info"]:
-        severities: dict[Notify, Literal["critical", "warning", "info"]] = {"page": "critical", "ticket": "warning"}
-        return severities.get(self.notify, "info")
+    def severity(self) -> Severity:
+        return severity(self.notify)
 
     @property
     def spread_s(self) -> int | None:

@@ -194,6 +194,8 @@ class Objective(_Model):
             raise ValueError("window: must be from 1m to 400d")
         for index, tier in enumerate(self.alerts.tiers or ()):
             self._check_tier(f"alerts.tiers.{index}", tier)
+        if len({step.budget_left for step in self.policy}) < len(self.policy):
+            raise ValueError("policy: two steps share a budget_left: make one of them")
         return self
 
     def _check_tier(self, path: str, tier: TierSpec) -> None:

@@ -29,6 +29,8 @@ OBJECTIVE_LABEL = LABELS[OBJECTIVE]
 HASH_LABEL = LABELS[OBJECTIVE_HASH]
 TIER_LABEL = "burn_tier"
 """Of every burn alert, and of no other."""
+INSTANCE_LABEL = "instance"
+"""Of every series that Prometheus has scraped."""
 
 SERVICE_KEY = (ENVIRONMENT_LABEL, SERVICE_LABEL)
 SUBJECT_KEY = (*SERVICE_KEY, MODEL_LABEL)
@@ -43,8 +45,16 @@ JUDGED = "firsttoken:slo_judged:info"
 FIRST_SEEN = "firsttoken:slo_first_seen:timestamp"
 OBJECTIVE_TARGET = "firsttoken:objective_target:ratio"
 OBJECTIVE_THRESHOLD = "firsttoken:objective_threshold:value"
+BURNING = "firsttoken:burning:ratio"
+"""Burn over the long window of a tier that fires, and no sample while it does not: see `alerts.burn_alert`."""
+FIRST_HEARD = "firsttoken:first_heard:timestamp"
+LAST_HEARD = "firsttoken:last_heard:timestamp"
+"""When a heartbeat of an instance was first and last seen, of the last hour or so."""
 
 ALERTS = "ALERTS"
+RULE_FAILURES = "prometheus_rule_evaluation_failures_total"
+RULE_GROUPS_MISSED = "prometheus_rule_group_iterations_missed_total"
+"""Prometheus's own word on itself, where it scrapes itself."""
 OVERVIEW_UID = "firsttoken-slo-overview"
 """Of the dashboard that alerts link to."""
 

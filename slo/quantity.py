@@ -19,7 +19,8 @@ SIZE_BYTES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _DURATION = re.compile(rf"({_NUMBER})(ms|s|m|h|d|w)")
-_SHARE = re.compile(rf"({_NUMBER})\s*%?")
+_SHARE = re.compile(rf"({_NUMBER})\s*(%?)")
+_RATE = re.compile(rf"({_NUMBER})\s*/\s*([smhd])")
 _SIZE = re.compile(rf"({_NUMBER})\s*([kmg]?)b?", re.IGNORECASE)
 
 
@@ -47,11 +48,16 @@ def whole_seconds(text: object) -> int:
 
 
 def share(text: object) -> Decimal:
-    """The fraction that a percentage means: both `95` and `95%` give 0.95. Always in percent, never a fraction."""
+    """The fraction that a percentage means: both `95` and `95%` give 0.95. Always in percent, never a fraction: a bare
+    number up to 1 is refused, for who writes 0.999 more likely means 99.9 % than a hundredth of it."""
     match = _SHARE.fullmatch(str(text).strip())
     if match is None:
         raise QuantityError(f"{text!s} is not a share: write a percentage, as 95, 99.9 or 99.9%")
-    return Decimal(match[1]) / 100
+    percent, sign = Decimal(match[1]), match[2]
+    if 0 < percent <= 1 and not sign:
+        either = f"{plain(percent * 100)}% or {plain(percent)}%"
+        raise QuantityError(f"{text!s} may be a fraction or a percentage: write {either}, whichever is meant")
+    return percent / 100
 
 
 def number(text: object) -> Decimal:
@@ -63,6 +69,17 @@ def number(text: object) -> Decimal:
     if not value.is_finite() or value < 0:
         raise QuantityError(f"{text!s} is not a number of 0 or more")
     return value
+
+
+def per_second(text: object) -> Decimal:
+    """Events a second of a rate such as `600/h`, `10/s`; above 0, always with the unit of time."""
+    match = _RATE.fullmatch(str(text).strip())
+    if match is None:
+        raise QuantityError(f"{text!s} is not a rate: write a number and a unit of time, as 600/h, 10/m or 2.5/s")
+    rate = Decimal(match[1]) / UNIT_S[match[2]]
+    if rate <= 0:
+        raise QuantityError(f"{text!s} is no traffic at all: a rate is above 0")
+    return rate
 
 
 def size_bytes(text: object) -> int:

@@ -46,6 +46,7 @@ LONGEST_GAP = "firsttoken.longest_gap"
 KV_AT_ARRIVAL = "firsttoken.kv_cache.occupancy"
 KV_MAX = "firsttoken.kv_cache.occupancy.max"
 REASON = "firsttoken.reason"
+DRIFT_KIND = "firsttoken.drift_kind"
 RANK = "rank"
 HW_ID, HW_NAME, HW_MODEL, HW_PARENT = "hw.id", "hw.name", "hw.model", "hw.parent"
 GPU_INSTANCE = "hw.gpu.instance"
@@ -67,6 +68,7 @@ LABELS = {
     DIALECT: "dialect",
     SOURCE: "source",
     RANK: "rank",
+    DRIFT_KIND: "kind",
     **{key: key.replace(".", "_") for key in (ERROR_TYPE, *HARDWARE)},
 }
 
@@ -80,6 +82,7 @@ OUTCOMES = ("ok", "no_output", "cancelled", "error", "rejected", "quota", "timeo
 SOURCES = ("proxy", "middleware", "engine", "otel")
 SYNTHETIC_CLASS = "synthetic"
 UNKNOWN_MODEL, OTHER_MODEL, ALL_MODELS = "unknown", "other", "*"
+DRIFT_OF_SERVER, DRIFT_OF_MIX = "server", "mix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,10 @@ CENSORED = Metric(
     (SIGNAL,),
 )
 REQUESTS = Metric("firsttoken.requests", "{request}", "counter", "Admitted requests by outcome.", (OUTCOME, CLASS))
+ABANDONED = Metric("firsttoken.requests.abandoned", "{request}", "counter", "Left by their client before any token.")
+BROKEN_STREAMS = Metric(
+    "firsttoken.requests.broken", "{request}", "counter", "Streams that began and ended in an error."
+)
 IN_FLIGHT = Metric("firsttoken.requests.in_flight", "{request}", "gauge", "Requests admitted and not ended.")
 WAITING_FIRST_TOKEN = Metric(
     "firsttoken.requests.waiting_first_token",
@@ -199,25 +206,10 @@ PREFIX_HIT_RATIO = Metric(
 TOKENS = Metric("firsttoken.tokens", "{token}", "counter", "Tokens of ended requests, by type.", (TOKEN_TYPE,))
 
 WIRE_METRICS = (
-    TTFT,
-    TPOT,
-    E2E,
-    SLO_EVENTS,
-    CENSORED,
-    REQUESTS,
-    IN_FLIGHT,
-    WAITING_FIRST_TOKEN,
-    OVERDUE,
-    LAST_TOKEN_AGE,
-    HEARTBEAT,
-    ENGINE_RUNNING,
-    ENGINE_WAITING,
-    ENGINE_PREEMPTIONS,
-    KV_OCCUPANCY,
-    KV_CAPACITY,
-    PREFIX_HIT_RATIO,
-    TOKENS,
-)
+    TTFT, TPOT, E2E, SLO_EVENTS, CENSORED, REQUESTS, ABANDONED, BROKEN_STREAMS, IN_FLIGHT, WAITING_FIRST_TOKEN, OVERDUE,
+    LAST_TOKEN_AGE, HEARTBEAT, ENGINE_RUNNING, ENGINE_WAITING, ENGINE_PREEMPTIONS, KV_OCCUPANCY, KV_CAPACITY,
+    PREFIX_HIT_RATIO, TOKENS,
+)  # fmt: skip
 """What a sidecar sends over OTLP and shows on its `/metrics`."""
 
 LATENCY_METRICS = (TTFT, TPOT, E2E)
@@ -247,12 +239,14 @@ GPU_METRICS = (
 )  # fmt: skip
 BY_NAME = {metric.name: metric for metric in (*WIRE_METRICS, *GPU_METRICS)}
 
+# Of NVIDIA's dcgm-exporter, as its list of counters has them on unless told otherwise. XID: the number of the last one.
+DCGM_XID, DCGM_ROW_REMAP_FAILED = "DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_ROW_REMAP_FAILURE"
+DCGM_UNCORRECTABLE_ROWS = "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"
+DCGM_GPU_LABEL = "UUID"
+
 # What a sidecar says of itself, on its own `/metrics` only.
 CONFIG_RELOAD_OK = Metric(
-    "firsttoken.config.last_reload_successful",
-    "{bool}",
-    "gauge",
-    "1 when the last load of slo.yaml succeeded.",
+    "firsttoken.config.last_reload_successful", "{bool}", "gauge", "1 when the last load of slo.yaml succeeded."
 )
 SPEC_INFO = Metric("firsttoken.spec.info", "{spec}", "gauge", "Always 1; the hash of the spec in force is a label.")
 
@@ -304,10 +298,7 @@ SIDECAR_METRICS = (
 # What the collector computes and shows on its `/metrics`.
 BURN_RATE = Metric("firsttoken.burn_rate", "{burn}", "gauge", "Bad share over the window, over the allowed bad share.")
 BUDGET_REMAINING = Metric(
-    "firsttoken.error_budget_remaining",
-    "1",
-    "gauge",
-    "Share of the period's error budget left; below 0 is overspent.",
+    "firsttoken.error_budget_remaining", "1", "gauge", "Share of the period's error budget left; below 0 is overspent."
 )
 BUDGET_EXHAUSTED_IN = Metric(
     "firsttoken.budget_exhausted_in",
@@ -317,6 +308,13 @@ BUDGET_EXHAUSTED_IN = Metric(
 )
 LATENCY = Metric("firsttoken.latency", "s", "gauge", "Latency quantile over the window, from merged histograms.")
 COVERAGE = Metric("firsttoken.coverage", "1", "gauge", "Share of the window from which telemetry is known.")
+LATENCY_DRIFT = Metric(
+    "firsttoken.latency_drift",
+    "1",
+    "gauge",
+    "By how much latency has shifted against its own past, 0.25: a quarter longer; no sample without a shift.",
+    (SIGNAL, SOURCE, DRIFT_KIND),
+)  # no part of COLLECTOR_METRICS until the collector gives it
 
 # What the collector says of itself.
 INTAKE_BODIES = Metric("firsttoken.collector.bodies", "{body}", "counter", "OTLP bodies acknowledged after commit.")
@@ -329,6 +327,12 @@ INTAKE_DROPPED = Metric(
 INTAKE_REFUSED = Metric(
     "firsttoken.collector.refused", "{body}", "counter", "OTLP bodies answered with an error, by status.", (REASON,)
 )
+INTAKE_POINTS = Metric("firsttoken.collector.points", "{point}", "counter", "Data points counted.")
+INTAKE_SPANS = Metric("firsttoken.collector.spans", "{span}", "counter", "Latencies read from spans and counted.")
+INTAKE_WAITING = Metric("firsttoken.collector.waiting", "{body}", "gauge", "Bodies and other writes not yet committed.")
+INTAKE_LAG = Metric("firsttoken.collector.lag", "s", "gauge", "Age of the newest event time that was counted.")
+DATABASE_SIZE = Metric("firsttoken.collector.database_size", "By", "gauge", "Size of the database, without its log.")
+DATABASE_WAL = Metric("firsttoken.collector.database_wal_size", "By", "gauge", "Size of SQLite's write-ahead log.")
 COMMITS = Metric("firsttoken.collector.commits", "{commit}", "counter", "Write transactions committed.")
 COMMIT_FAILURES = Metric(
     "firsttoken.collector.commit_failures", "{commit}", "counter", "Write transactions that failed and were undone."
@@ -336,31 +340,30 @@ COMMIT_FAILURES = Metric(
 COMMIT_TIME = Metric("firsttoken.collector.commit_time", "s", "counter", "Time spent in committed transactions.")
 TICKS = Metric("firsttoken.collector.ticks", "{tick}", "counter", "Evaluations made.")
 TICK_FAILURES = Metric("firsttoken.collector.tick_failures", "{tick}", "counter", "Evaluations that failed.")
+TICK_TIME = Metric("firsttoken.collector.tick_time", "s", "counter", "Time spent in evaluations.")
 TICK_DURATION = Metric("firsttoken.collector.tick_duration", "s", "gauge", "Length of the last evaluation.")
+TICK_UNSAVED = Metric(
+    "firsttoken.collector.unsaved", "{tick}", "counter", "Evaluations whose figures the database did not take."
+)
+LEADER = Metric(
+    "firsttoken.collector.leader",
+    "{bool}",
+    "gauge",
+    "1 when this collector, of those on its database, writes and notifies.",
+)
+EVALUATION_AGE = Metric("firsttoken.collector.evaluation_age", "s", "gauge", "Age of the last evaluation.")
 NOTIFIED = Metric("firsttoken.collector.notified", "{alert}", "counter", "Alerts or groups that receivers took.")
 NOTIFY_FAILURES = Metric(
     "firsttoken.collector.notify_failures", "{delivery}", "counter", "Deliveries that a receiver did not take."
 )
+RECEIVER_UP = Metric("firsttoken.collector.receiver_up", "{bool}", "gauge", "1 while a receiver takes what it is told.")
 
 COLLECTOR_METRICS = (
-    BURN_RATE,
-    BUDGET_REMAINING,
-    BUDGET_EXHAUSTED_IN,
-    LATENCY,
-    COVERAGE,
-    INTAKE_BODIES,
-    INTAKE_REPEATED,
-    INTAKE_DROPPED,
-    INTAKE_REFUSED,
-    COMMITS,
-    COMMIT_FAILURES,
-    COMMIT_TIME,
-    TICKS,
-    TICK_FAILURES,
-    TICK_DURATION,
-    NOTIFIED,
-    NOTIFY_FAILURES,
-)
+    BURN_RATE, BUDGET_REMAINING, BUDGET_EXHAUSTED_IN, LATENCY, COVERAGE, INTAKE_BODIES, INTAKE_REPEATED,
+    INTAKE_DROPPED, INTAKE_REFUSED, INTAKE_POINTS, INTAKE_SPANS, INTAKE_WAITING, INTAKE_LAG, DATABASE_SIZE,
+    DATABASE_WAL, COMMITS, COMMIT_FAILURES, COMMIT_TIME, TICKS, TICK_FAILURES, TICK_TIME, TICK_DURATION, TICK_UNSAVED,
+    LEADER, EVALUATION_AGE, NOTIFIED, NOTIFY_FAILURES, RECEIVER_UP,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

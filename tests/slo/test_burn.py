@@ -20,6 +20,7 @@ from slo.burn import (
     windows_s,
 )
 from slo.objective import Objective, parse
+from slo.source import SpecError
 
 
 def objective(target: str = "99%", extra: str = "", *, signal: str = "ttft", threshold: str = "500ms") -> Objective:
@@ -161,6 +162,44 @@ def test_silence_is_no_recovery_until_the_long_window_has_passed() -> None:
 )
 def test_when_a_long_window_asks_for_an_alert(case: str, window: WindowCounts, burns: bool) -> None:
     assert long_burns(tiers(objective("95%"))[0], window) is burns, case
+
+
+@pytest.mark.parametrize(
+    ("long", "short", "state"),
+    [("21.2", "10.2", "pending"), ("12", "15", "ok"), ("22", "16", "firing"), ("14.4", "14.4", "ok")],
+    ids=["D08: over its peak", "D08: not yet", "D08: both are over", "D08: at the factor is not over it"],
+)
+def test_a_tier_fires_when_both_windows_are_strictly_over(long: str, short: str, state: str) -> None:
+    month = ", window: 30d, alerts: {tiers: [{name: fast, budget: 2%, long: 1h}]}"
+    (tier,) = tiers(objective("99%", month))
+    assert tier.factor == Decimal("14.4")
+
+    def counts(burn: str) -> WindowCounts:
+        bad = int(Decimal(burn) * 10)  # of 1,000 events, of which 10 may be bad
+        return WindowCounts(1000 - bad, bad)
+
+    assert next_state(tier, firing=False, long=counts(long), short=counts(short)) == state
+
+
+@pytest.mark.parametrize(
+    ("target", "highest", "stock_factor_can_fire"),
+    [("50%", 2.0, False), ("90%", 10.0, False), ("93%", 14.2857, False), ("95%", 20.0, True), ("99%", 100.0, True)],
+    ids=["D09: 50", "D09: 90", "D09: 93", "D09: 95", "D09: 99"],
+)
+def test_a_burn_is_at_most_one_over_what_may_be_bad(
+    target: str, *, highest: float, stock_factor_can_fire: bool
+) -> None:
+    stock = ", window: 30d, alerts: {tiers: [{name: fast, budget: 2%, long: 1h}]}"
+    reached = burn_rate(1000, 1000, objective(target).allowed_bad)
+    assert reached is not None
+    assert reached == pytest.approx(highest, abs=1e-4)
+    if stock_factor_can_fire:
+        (tier,) = tiers(objective(target, stock))
+        assert tier.factor == Decimal("14.4") < Decimal(reached)
+    else:
+        with pytest.raises(SpecError, match="tier fast can never fire"):
+            objective(target, stock)
+    assert all(tier.factor < highest for tier in tiers(objective(target)))
 
 
 def test_long_without_short_is_pending() -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from slo.cli import main, warnings
-from slo.objective import parse
+from slo.cli import main
 
 SPEC = """
 service: chat
@@ -64,30 +63,45 @@ def test_usage_errors_end_with_2() -> None:
         main(["check"])
 
 
-E2E = "{name: e, signal: e2e, target: 95, threshold: 30s}"
+def test_traffic_adds_how_often_each_alert_rings_for_nothing(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(spec), "--traffic", "600/h"]) == 0
+    shown = capsys.readouterr().out
+    assert "false in 30d" in shown
+    assert "while 50% of what may be bad is bad" in shown
+    rows = [line.split() for line in shown.splitlines() if line.split()[:2] == ["fast", "1h/5m"]]
+    assert [row[-2:] for row in rows] == [["<", "0.01"], ["<", "0.01"], ["2%", "-"], ["2%", "-"]]
 
 
-@pytest.mark.parametrize(
-    ("ranges", "gap"),
-    [
-        (["<16k"], "16384 bytes and more"),
-        (["<16k", ">=16k"], None),
-        (["<16k", "32k..64k", ">=64k"], "16384 to 32768 bytes"),
-        ([">=1k"], "0 to 1024 bytes"),
-        (["<16k", "8k..64k", ">=60k"], None),
-        (["<16k", None], None),
-        ([">=16k", "16k..64k"], "0 to 16384 bytes"),
-        (["<16k", "<64k", ">=64k", "64k..128k"], None),
-    ],
-)
-def test_prompt_sizes_that_no_ttft_objective_judges_are_warned_of(ranges: list[str | None], gap: str | None) -> None:
-    rows = [
-        f"{{name: t{i}, signal: ttft, target: 95, threshold: 1s{f', match: {{prompt_bytes: {r!r}}}' if r else ''}}}"
-        for i, r in enumerate(ranges)
-    ]
-    (spec,) = parse(f"service: s\nobjectives: [{', '.join([*rows, E2E])}]")
-    assert [w.split(" prompts of ")[1] for w in warnings(spec)] == ([gap] if gap else [])
+def test_the_check_as_json_holds_the_same(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(spec), "--traffic", "600/h", "--json"]) == 0
+    (service,) = json.loads(capsys.readouterr().out)
+    assert service["service"] == "chat"
+    ttft, answered, kv, _ = service["objectives"]
+    fast = ttft["tiers"][0]
+    assert (fast["factor"], fast["bad_share_needed"], fast["min_bad_events"], fast["notify"]) == (2.5, 0.25, 10, "page")
+    assert fast["detection_s"] == {"100%": 900.0, "50%": 1800.0, "20%": None}
+    assert 0 <= fast["false_alerts_30d"] < 0.01
+    assert (answered["tiers"][0]["factor"], kv["tiers"][0]["false_alerts_30d"]) == (13.44, None)
+    assert any("no e2e objective" in warning for warning in service["warnings"])
 
 
-def test_a_service_without_e2e_is_warned_of() -> None:
-    assert any("no e2e objective" in warning for warning in warnings(parse(SPEC)[0]))
+def test_a_rate_without_its_unit_of_time_is_bad_usage(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["check", str(spec), "--traffic", "600"])
+    assert "600 is not a rate: write a number and a unit of time, as 600/h" in capsys.readouterr().err
+
+
+def test_a_tier_set_by_hand_that_can_never_fire_is_refused_by_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "slo.yaml"
+    path.write_text(
+        SPEC.replace(
+            "percentile: 90, threshold: 500ms", "percentile: 90, threshold: 500ms,\n     alerts: {tiers: [{name: fast, "
+            "budget: 2%, long: 1h}]}",
+        )
+    )  # fmt: skip
+    assert main(["check", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"{path}:5:")
+    assert "tier fast can never fire: it needs more than 134.4% bad events" in said

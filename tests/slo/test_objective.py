@@ -155,7 +155,31 @@ def test_a_fault_is_said_once_with_its_place_and_what_would_be_right(
     assert faults(f"service: chat\nobjectives:\n{line}\n") == [f"slo.yaml:3:{column}: {where}{said}"]
 
 
+TARGETS = {
+    "100": "objectives[0].target: 100% leaves no error budget",
+    "1.0": "objectives[0].target: 1.0 may be a fraction or a percentage: write 100% or 1%, whichever is meant",
+    "0": "objectives[0].target: 0% leaves nothing promised",
+    "101": "objectives[0].target: 101% leaves no error budget",
+    "-1": "objectives[0].target: -1 is not a share",
+    "NaN": "objectives[0].target: NaN is not a share",
+    "0.999": "objectives[0].target: 0.999 may be a fraction or a percentage: write 99.9% or 0.999%, whichever is meant",
+}
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=[f"D10: {target}" for target in TARGETS])
+def test_a_target_without_a_budget_or_of_two_meanings_is_refused(target: str) -> None:
+    (said,) = faults(f"service: s\nobjectives:\n  - {{name: a, signal: availability, target: {target}}}\n")
+    assert said.startswith(f"slo.yaml:3:37: {TARGETS[target]}")
+
+
+def test_d10_a_target_has_one_unit() -> None:
+    texts = ("99.9", "99.9%", '"99.9 %"')
+    found = [parse(f"service: s\nobjectives: [{{name: a, signal: availability, target: {t}}}]") for t in texts]
+    assert {one[0].objectives[0].goal for one in found} == {Decimal("0.999")}
+
+
 ANSWERED = "{name: a, signal: availability, target: 95}"
+STEP = "{budget_left: 50%, do: stop}"
 
 
 @pytest.mark.parametrize(
@@ -169,8 +193,10 @@ ANSWERED = "{name: a, signal: availability, target: 95}"
         ("", "slo.yaml:1:1: an empty file: write service: and objectives:"),
         (f"service: s\nclasses: [synthetic]\nobjectives: [{ANSWERED}]\n",
          "slo.yaml:2:1: classes: synthetic always exists and is never judged: remove it"),
+        (f"service: s\nobjectives:\n  - {ANSWERED[:-1]}, policy: [{STEP}, {STEP}]}}\n",
+         "slo.yaml:3:49: objectives[0].policy: two steps share a budget_left: make one of them"),
     ],
-    ids=["name twice", "no objective", "no service", "empty", "synthetic"],
+    ids=["name twice", "no objective", "no service", "empty", "synthetic", "a step twice"],
 )  # fmt: skip
 def test_a_faulty_whole_is_refused(text: str, said: str) -> None:
     assert faults(text) == [said]

@@ -38,9 +38,26 @@ def test_a_window_is_whole_seconds() -> None:
         quantity.whole_seconds("1500ms")
 
 
-@pytest.mark.parametrize(("text", "fraction"), [("95", "0.95"), ("99.9%", "0.999"), ("0.5 %", "0.005"), ("100", "1")])
+@pytest.mark.parametrize(
+    ("text", "fraction"),
+    [
+        ("95", "0.95"),
+        ("99.9%", "0.999"),
+        ("0.5 %", "0.005"),
+        ("100", "1"),
+        ("0", "0"),
+        ("1%", "0.01"),
+        ("1.5", "0.015"),
+    ],
+)
 def test_a_share_is_always_in_percent(text: str, fraction: str) -> None:
     assert quantity.share(text) == Decimal(fraction)
+
+
+@pytest.mark.parametrize("text", ["0.999", "1", "1.0", "0.02"])
+def test_a_number_that_may_be_a_fraction_needs_its_sign(text: str) -> None:
+    with pytest.raises(QuantityError, match="may be a fraction or a percentage"):
+        quantity.share(text)
 
 
 @pytest.mark.parametrize("text", ["ninety", "-1%", "", "1e2", "50%%"])
@@ -123,3 +140,14 @@ def test_a_duration_is_rounded_for_people(seconds: Decimal | float, text: str) -
 
 def test_a_percentage_is_written_without_noise() -> None:
     assert quantity.percent_text(Decimal("0.999")) == "99.9%"
+
+
+@pytest.mark.parametrize(("text", "rate"), [("600/h", "0.1666666667"), ("10/m", "0.1666666667"), (" 2.5 / s", "2.5")])
+def test_a_rate_is_read_with_its_unit_of_time(text: str, rate: str) -> None:
+    assert round(quantity.per_second(text), 10) == Decimal(rate)
+
+
+@pytest.mark.parametrize("text", ["600", "600/", "/h", "600/w", "0/h", "-1/s", ""])
+def test_what_is_no_rate_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(QuantityError, match="rate"):
+        quantity.per_second(text)

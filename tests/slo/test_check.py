@@ -1,0 +1,76 @@
+"""What a spec leaves unwatched, and the facts of its tiers."""
+
+import math
+from decimal import Decimal
+
+import pytest
+
+from slo.check import facts, headings, mapping, row, warnings
+from slo.objective import parse
+from tests.slo.test_cli import SPEC
+
+E2E = "{name: e, signal: e2e, target: 95, threshold: 30s}"
+
+
+@pytest.mark.parametrize(
+    ("ranges", "gap"),
+    [
+        (["<16k"], "16384 bytes and more"),
+        (["<16k", ">=16k"], None),
+        (["<16k", "32k..64k", ">=64k"], "16384 to 32768 bytes"),
+        ([">=1k"], "0 to 1024 bytes"),
+        (["<16k", "8k..64k", ">=60k"], None),
+        (["<16k", None], None),
+        ([">=16k", "16k..64k"], "0 to 16384 bytes"),
+        (["<16k", "<64k", ">=64k", "64k..128k"], None),
+    ],
+)
+def test_prompt_sizes_that_no_ttft_objective_judges_are_warned_of(ranges: list[str | None], gap: str | None) -> None:
+    rows = [
+        f"{{name: t{i}, signal: ttft, target: 95, threshold: 1s{f', match: {{prompt_bytes: {r!r}}}' if r else ''}}}"
+        for i, r in enumerate(ranges)
+    ]
+    (spec,) = parse(f"service: s\nobjectives: [{', '.join([*rows, E2E])}]")
+    assert [w.split(" prompts of ")[1] for w in warnings(spec)] == ([gap] if gap else [])
+
+
+def test_a_service_without_e2e_is_warned_of() -> None:
+    assert any("no e2e objective" in warning for warning in warnings(parse(SPEC)[0]))
+
+
+P50 = "service: s\nobjectives: [{name: half, signal: e2e, target: 50%, threshold: 1s}]"
+SHORT = "service: s\nobjectives: [{name: quick, signal: e2e, target: 95%, threshold: 1s, window: 10m}]"
+WHOLE = "service: s\nobjectives: [{name: whole, signal: e2e, target: 95%, threshold: 1s}]"
+NEVER = "tier {} of objective whole cannot fire at that traffic: it needs 10 bad events, and {} sees {} in all"
+
+
+@pytest.mark.parametrize(
+    ("text", "per_s", "expected"),
+    [
+        (WHOLE, None, []),
+        (WHOLE, "1", []),
+        (WHOLE, "0.001", [NEVER.format("fast", "1h", "3.6")]),
+        (SHORT, None, ["objective quick has no burn alert: its window, 10m, is shorter than every default tier"]),
+        (P50, None, [f"tier {tier} of objective half fires from {share}% bad on, though 50% may be"
+                     for tier, share in (("fast", 25), ("medium", 15), ("slow", 12), ("long", 10))]),
+    ],
+    ids=["nothing to say", "enough traffic", "too little traffic", "too short a window", "a promise to half"],
+)  # fmt: skip
+def test_tiers_that_do_little_good_are_warned_of(text: str, per_s: str | None, expected: list[str]) -> None:
+    found = list(warnings(parse(text)[0], None if per_s is None else Decimal(per_s)))
+    assert [warning.split(": give ")[0].split(": lower ")[0] for warning in found] == expected
+
+
+def test_a_row_has_a_cell_under_each_heading() -> None:
+    (objective,) = parse(WHOLE)[0].objectives
+    for per_s in (None, Decimal(1)):
+        assert {len(list(row(fact, per_s))) for fact in facts(objective, per_s)} == {len(headings(per_s))}
+
+
+def test_an_alert_that_should_fire_all_the_time_is_a_number_in_json() -> None:
+    (spec,) = parse(P50)
+    fast = facts(spec.objectives[0], Decimal(1))[0]
+    assert fast.false_alerts is not None
+    assert math.isinf(fast.false_alerts)
+    assert list(row(fast, Decimal(1)))[-1] == "always"
+    assert "Infinity" not in str(mapping(spec, Decimal(1)))

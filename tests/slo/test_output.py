@@ -1,0 +1,73 @@
+"""Files that are there whole or as they were."""
+
+import errno
+import resource
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from slo.output import put
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_written_for_everybody_to_read_and_its_folder_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "rules.yaml"
+    assert put(path, "größe\n") == path
+    assert path.read_text(encoding="utf-8") == "größe\n"
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert names(path.parent) == ["rules.yaml"]
+
+
+def test_who_reads_while_it_is_replaced_sees_the_old_or_the_new_and_never_half(tmp_path: Path) -> None:
+    path, texts, seen = tmp_path / "rules.yaml", ("a" * 200_000, "b" * 200_000), set()
+    put(path, texts[0])
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            seen.add(path.read_text(encoding="utf-8"))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for turn in range(100):
+        put(path, texts[turn % 2])
+    done.set()
+    reader.join()
+    assert seen <= set(texts)
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """The kernel refuses longer files to this process: as a full disk would, in the middle of a write."""
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_disk_that_fills_up_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    put(path, "old")
+    with files_of_at_most(1000), pytest.raises(OSError, match="File too large") as raised:
+        put(path, "x" * 5000)
+    assert raised.value.errno == errno.EFBIG
+    assert raised.value.filename == str(path)
+    assert (names(tmp_path), path.read_text()) == (["rules.yaml"], "old")
+
+
+def test_what_stands_in_the_way_is_named_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.mkdir()
+    with pytest.raises(IsADirectoryError, match=r"rules\.yaml"):
+        put(path, "x")
+    assert names(tmp_path) == ["rules.yaml"]

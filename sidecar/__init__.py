@@ -1,6 +1,7 @@
 """The stream eye: sees every token of an inference server's answers and says how long users waited.
 
-    a request ─▶ proxy, relay | middleware, asgi_relay ─▶ watch ─▶ exchange ─▶ deadlines ─▶ eye ─▶ tally ─▶ pages, emit
+    a request ─▶ proxy, relay (backlog) | middleware, asgi_relay ─▶ watch ─▶ exchange ─▶ deadlines ─▶ eye ─▶ tally
+                                                                                                tally ─▶ pages, emit
     an engine ─▶ poller ─▶ metrics_text ─▶ scrape, engine_view ─▶ pages, emit
 
 The rooms, by what they are about. Those with a * are shells, which hold sockets, clocks, threads and chance; the others
@@ -13,10 +14,11 @@ take bytes, times and values, and give values.
     the server        upstream* certificates* tls* tls_transport*
     a request's way   relay* fast_path upload
     within a server   middleware* attachment* asgi* asgi_relay*
-    HTTP/1.1          http_head http_read encoding trace_context
-    what is said      sse body facts dialects dialects_openai dialects_native tokens template exchange record
+    HTTP/1.1          head_shape http_head http_read encoding trace_context
+    what is asked     dialects dialects_openai dialects_native glimpse
+    what is said      sse body facts tokens template whole exchange record
     usage asked for   usage_policy usage_ask usage_hide usage_pass*
-    judging           eye watch* deadlines deadline_timer* labels faults
+    judging           eye watch* backlog deadlines deadline_timer* labels faults
     counting          tally series histogram exemplar
     the engine        engines engine_search poller* metrics_text scrape
     its requests      engine_requests engine_counts engine_histograms engine_growth engine_latencies engine_view

@@ -4,8 +4,11 @@ A latency objective is counted exactly where its threshold is an edge of the eng
 that edge is good, the rest bad, and nothing is guessed. Between two edges the numbers of good and bad are not known;
 the histogram alone goes out, and the collector estimates. Nothing backs availability: who scrapes an engine sees
 neither the request that never reached it nor the one it never answers, and an engine that is down would look perfect.
+
+Where requests pass by, only what speaks of the engine's state needs its pages (`StateSight`).
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -13,9 +16,12 @@ from typing import Literal
 
 from sidecar.deadlines import speaks_of
 from sidecar.engine_requests import TOLD
+from sidecar.scrape import ServerSample
 from slo.objective import Objective
 from slo.quantity import duration_text
 from slo.signals import SIGNALS, Metric
+
+log = logging.getLogger(__name__)
 
 MIN_TOKENS = 2
 """From so many output tokens on a request is in an engine's histogram of time per output token."""
@@ -119,3 +125,43 @@ def _between(threshold: Decimal, edges_s: tuple[float, ...]) -> str:
     if under:
         return f"above the last edge {duration_text(under[-1])}"
     return f"under the first edge {duration_text(over[0])}"
+
+
+class Said:
+    """What the log was told of objectives that cannot be counted: each line once, and when it is no longer so."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def say(self, found: list[str]) -> None:
+        """These lines are true now, and no others."""
+        before, self._lines = self._lines, found
+        for line in found:
+            if line not in before:
+                log.warning("%s", line)
+        for line in before:
+            if line not in found:
+                log.info("no longer so: %s", line)
+
+
+class StateSight:
+    """What the pages of the engine behind a proxy have shown of its state; says which objectives lack it."""
+
+    def __init__(self) -> None:
+        self._sight: Sight | None = None
+        self._said = Said()
+
+    def page(self, sample: ServerSample, objectives: Iterable[Objective], *, models: tuple[str, ...]) -> None:
+        """A page of a known engine, which serves `models` as far as they are known, gave `sample`."""
+        assert sample.engine is not None
+        before = self._sight
+        if before is None or before.engine != sample.engine:
+            before = Sight(sample.engine)
+        self._sight = Sight(
+            sample.engine,
+            occupancy=before.occupancy or sample.kv_occupancy is not None,
+            waiting=before.waiting or sample.waiting is not None,
+            models=models,
+        )
+        of_state = [one for one in objectives if one.signal in STATES]
+        self._said.say(lines(of_state, self._sight) if of_state else [])

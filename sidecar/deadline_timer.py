@@ -34,6 +34,11 @@ class DeadlineTimer:
         self._timer: TimerHandle | None = None
         self._timer_ns = NEVER_NS
 
+    @property
+    def call_later(self) -> Callable[..., TimerHandle]:
+        """The loop's own, for what is no deadline."""
+        return self._loop.call_later
+
     def set(self, sleeper: Sleeper) -> None:
         """Wake `sleeper` at the next deadline it names, if no entry stands for that time or earlier."""
         at_ns = sleeper.next_deadline_ns()

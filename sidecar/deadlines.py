@@ -24,7 +24,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from sidecar.exchange import Exchange
 from sidecar.record import Outcome, Record
@@ -55,12 +55,9 @@ class Rule:
     limit: float = math.inf
 
 
-class Verdict(NamedTuple):
-    """One event: good or bad for an objective, at the time when that was certain."""
-
-    objective: Objective
-    good: bool
-    at_ns: int
+Verdict: TypeAlias = tuple[Objective, bool, int]
+"""One event: good or bad for an objective, at the time (nanoseconds) when that was certain. (A plain tuple: made for
+each objective of each request, it costs a quarter of one with names.)"""
 
 
 class Seconds(NamedTuple):
@@ -102,7 +99,7 @@ def _ns(seconds: Decimal | None) -> int | None:
 
 
 def matching(
-    candidates: tuple[Rule, ...], *, model: str, request_class: str | None, prompt_bytes: int
+    candidates: tuple[Rule, ...], model: str, request_class: str | None, prompt_bytes: int
 ) -> tuple[Rule, ...]:
     """The rules that a request belongs to."""
     return tuple(
@@ -169,7 +166,7 @@ class Judge:
             if at_ns is None or at_ns > now_ns:
                 still_open.append(rule)
             else:
-                verdicts.append(Verdict(rule.objective, False, at_ns))
+                verdicts.append((rule.objective, False, at_ns))
         self._open = still_open
         return verdicts
 
@@ -190,7 +187,7 @@ class Judge:
 
     def _by_first_token(self, rule: Rule, at_ns: int) -> Verdict:
         deadline_ns = self._exchange.t0_ns + rule.limit_ns + 1
-        return Verdict(rule.objective, at_ns < deadline_ns, min(at_ns, deadline_ns))
+        return rule.objective, at_ns < deadline_ns, min(at_ns, deadline_ns)
 
     def ended(self, record: Record) -> list[Verdict]:
         """The verdicts that the end brings, among them deadlines that passed unasked; nothing is open afterwards."""
@@ -204,11 +201,11 @@ class Judge:
             wait_ns = rule.waits_ns[is_stream]
             deadline_ns = None if wait_ns is None or wait_ns >= lasted_ns else self._deadline_ns(rule)
             if deadline_ns is not None and deadline_ns <= ended_ns:
-                verdicts.append(Verdict(rule.objective, False, deadline_ns))
+                verdicts.append((rule.objective, False, deadline_ns))
             elif rule.signal == _TTFT and first_ns is not None:
                 verdicts.append(self._by_first_token(rule, first_ns))
             elif (good := _good_at_end(rule, record)) is not None:
-                verdicts.append(Verdict(rule.objective, good, ended_ns))
+                verdicts.append((rule.objective, good, ended_ns))
         self._open = ()
         return verdicts
 

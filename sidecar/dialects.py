@@ -156,8 +156,7 @@ _DEPLOYMENT_PATH = re.compile(r"/deployments/([^/]+)/(?:chat/)?completions$")
 
 def recognise(target: bytes) -> Dialect | None:
     """The dialect of a POST to a raw target, query and all; None for all that is no ask for an answer."""
-    text = target.decode("latin-1")
-    return _USUAL_PATHS.get(text) or _by_path(text.partition("?")[0])
+    return _USUAL_PATHS.get(target) or _by_path(target.decode("latin-1").partition("?")[0])
 
 
 def _by_path(path: str) -> Dialect | None:
@@ -177,15 +176,15 @@ def _by_path(path: str) -> Dialect | None:
 
 # What nearly every request is sent to; `_by_path` says the same of each.
 _USUAL_PATHS = {
-    "/v1/chat/completions": CHAT,
-    "/v1/completions": COMPLETIONS,
-    "/v1/responses": RESPONSES,
-    "/v1/messages": ANTHROPIC,
-    "/generate_stream": TGI_STREAM,
-    "/generate": SGLANG,
-    "/api/chat": OLLAMA_CHAT,
-    "/api/generate": OLLAMA_GENERATE,
-    "/completion": LLAMACPP,
+    b"/v1/chat/completions": CHAT,
+    b"/v1/completions": COMPLETIONS,
+    b"/v1/responses": RESPONSES,
+    b"/v1/messages": ANTHROPIC,
+    b"/generate_stream": TGI_STREAM,
+    b"/generate": SGLANG,
+    b"/api/chat": OLLAMA_CHAT,
+    b"/api/generate": OLLAMA_GENERATE,
+    b"/completion": LLAMACPP,
 }
 
 

@@ -6,10 +6,9 @@ is an edge of them (`backing`). What cannot be counted so has no series at all, 
 nothing was bad; the log says which objectives those are, and why.
 """
 
-import logging
 from collections.abc import Iterable
 
-from sidecar.backing import STATES, Sight, backing, lines
+from sidecar.backing import STATES, Said, Sight, backing, lines
 from sidecar.deadlines import StateSeconds, rules
 from sidecar.engine_growth import Growth
 from sidecar.engine_histograms import within
@@ -36,8 +35,6 @@ from slo.signals import (
     Metric,
 )
 
-log = logging.getLogger(__name__)
-
 
 class EngineEye:
     """Watches one engine by its pages."""
@@ -55,7 +52,7 @@ class EngineEye:
         self._state_seconds = StateSeconds(())
         self._sight: Sight | None = None
         self._working = False
-        self._told: list[str] = []
+        self._said = Said()
         tally.create(HEARTBEAT, ())
 
     @property
@@ -133,13 +130,7 @@ class EngineEye:
             return (model, *objective) in exact or tuple(objective) in states
 
         self.tally.keep(SLO_EVENTS, is_counted)
-        before, self._told = self._told, lines(self._objectives, sight)
-        for line in self._told:
-            if line not in before:
-                log.warning("%s", line)
-        for line in before:
-            if line not in self._told:
-                log.info("no longer so: %s", line)
+        self._said.say(lines(self._objectives, sight))
 
     def _judge(self, growth: Growth) -> None:
         for (metric, model), grown in growth.histograms.items():

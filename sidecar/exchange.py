@@ -268,9 +268,9 @@ class Exchange:
         """The client closed before it had the whole response."""
         self._close(at_ns, "cancelled", None)
 
-    def timed_out(self, at_ns: int) -> None:
-        """A limit of our own cut the request."""
-        self._close(at_ns, "timeout", "timeout")
+    def timed_out(self, at_ns: int, error_type: str = "timeout") -> None:
+        """A limit of our own cut the request; `error_type` says which, in one word."""
+        self._close(at_ns, "timeout", error_type)
 
     def _close(self, at_ns: int, broken: Outcome | None, error: str | None) -> None:
         """Judge the end; `broken` is the outcome if the answer had not finished, None when the body came whole."""

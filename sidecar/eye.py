@@ -1,15 +1,17 @@
 """The eye: sees every admitted request beside its bytes, judges it in time, and counts.
 
-The proxy tells a `Watch` what happened to its request, always through `Eye.look`, where a fault of telemetry ends
+The proxy tells a `Watch` what happened to its request: what can wait through the `backlog`, which everybody who asks
+here for a count or a state has looked at first, the rest through `Eye.look`. In both a fault of telemetry ends
 (`faults`), and the proxy goes on as if nothing had been. Nothing here touches a byte, a socket or a file.
 """
 
+import functools
 from collections.abc import Callable, Iterable
 
 from sidecar import dialects
-from sidecar.deadline_timer import DeadlineTimer
+from sidecar.backlog import Backlog
+from sidecar.deadline_timer import NEVER_NS, DeadlineTimer
 from sidecar.deadlines import Judge, Rule, StateSeconds, Verdict, matching, rules
-from sidecar.exchange import Exchange
 from sidecar.exemplar import Trace
 from sidecar.faults import Faults
 from sidecar.http_head import RequestHead
@@ -49,6 +51,7 @@ from slo.signals import (
     WAITING_FIRST_TOKEN,
 )
 
+MAX_KINDS = 256  # of requests whose objectives are remembered
 OVERDUE_SIGNALS = (TTFT.sql, E2E.sql)
 
 
@@ -79,18 +82,26 @@ class Eye:
         self._current: frozenset[tuple[str, str]] = frozenset()
         self._series: dict[str, ModelSeries] = {}
         self._rules: tuple[Rule, ...] = ()
+        self._matching: Callable[..., tuple[Rule, ...]] = functools.partial(matching, ())
+        self._sizes_matter = False
         self._state = StateSeconds(())
         self._in_flight: set[Watch] = set()
+        self._begun: list[Watch] = []  # whose timers have still to be set
         self._shown: set[str] = set()
         tally.create(HEARTBEAT, ())
-        self.look = Faults(tally).look
+        faults = Faults(tally)
+        self.look, self.fault = faults.look, faults.count
+        self.backlog = Backlog(timer.call_later, fault=faults.count, settled=self._set_timers)
 
     # Objectives.
 
     def load(self, spec: Spec | None) -> None:
         """Judge new requests by `spec`; those in flight keep theirs, and hashes that are gone are exported no more."""
+        self.catch_up()
         self._objectives = spec.objectives if spec is not None else ()
         self._rules = rules(self._objectives)
+        self._matching = functools.lru_cache(MAX_KINDS)(functools.partial(matching, self._rules))
+        self._sizes_matter = any(rule.objective.match.prompt_bytes is not None for rule in self._rules)
         self._state = StateSeconds(self._rules)
         self._classes = frozenset((*(spec.classes if spec is not None else ()), SYNTHETIC_CLASS))
         self._hashes = {id(objective): (objective, objective.hash) for objective in self._objectives}
@@ -127,7 +138,7 @@ class Eye:
 
     def _events_of(self, series: ModelSeries, objective: Objective) -> Events:
         """Where the events of an objective are counted: nowhere, once a reload has replaced it."""
-        found = series.events(objective)
+        found = series.by_objective.get(id(objective))
         if found is None:
             digest = self._digest(objective)
             found = series.judge_by(objective, digest if (objective.name, digest) in self._current else None)
@@ -152,25 +163,32 @@ class Eye:
         dialect = dialects.recognise(head.target)
         if dialect is None:
             return None
-        named = head.find(self._class_header) if trusted else None
+        named = head.find(self._class_header) if trusted and self._class_header in head.shape.places else None
         request_class = None if named is None else named.decode("latin-1")
-        watch = Watch(self, head, dialect, request_class if request_class in self._classes else None)
-        watch.usage = self.usage.candidate(head, dialect)
-        return watch
+        return Watch(self, head, dialect, request_class if request_class in self._classes else None)
 
     def rules_of(self, ask: dialects.Ask, request_class: str | None) -> tuple[Rule, ...]:
         """What a request is judged by."""
         if request_class == SYNTHETIC_CLASS:
             return ()
         model = ask.model or self.labels.sole or UNKNOWN_MODEL
-        return matching(self._rules, model=model, request_class=request_class, prompt_bytes=ask.prompt_bytes)
+        return self._matching(model, request_class, ask.prompt_bytes if self._sizes_matter else 0)
 
     def begin(self, watch: Watch, at_ns: int) -> None:
         """A request is held, and in flight from now on until `end`."""
         if not self._in_flight:
             self.busy_since_ns = at_ns
         self._in_flight.add(watch)
-        self.timer.set(watch)
+        self._begun.append(watch)
+        if not self.backlog.is_settling:
+            self._set_timers()
+
+    def _set_timers(self) -> None:
+        """Set those of all that began and have not ended since."""
+        begun, self._begun = self._begun, []
+        for watch in begun:
+            if watch in self._in_flight:
+                self.look(self.timer.set, watch)
 
     def count(self, watch: Watch, verdicts: Iterable[Verdict]) -> None:
         """Count what was judged of a request."""
@@ -178,24 +196,28 @@ class Eye:
 
     def _count(self, series: ModelSeries, watch: Watch, verdicts: Iterable[Verdict]) -> None:
         for objective, good, _ in verdicts:
-            events = series.events(objective) or self._events_of(series, objective)
+            events = series.by_objective.get(id(objective)) or self._events_of(series, objective)
             if good:
                 events.good.count += 1
             else:
                 events.bad.count += 1
                 watch.violated = True
 
-    def end(self, watch: Watch, exchange: Exchange, judge: Judge) -> None:
-        """Count a request that is over, whatever becomes of the counting."""
+    def end(self, watch: Watch, record: Record | None, judge: Judge | None) -> None:
+        """A request is over, and counted if there is a record of it."""
         self._in_flight.discard(watch)
-        self.timer.cancel(watch)
-        record = exchange.record()
-        if watch.usage is not None and (result := self.usage.ended(watch.usage, record)) is not None:
+        if watch.armed_ns != NEVER_NS:
+            self.timer.cancel(watch)
+        if record is None or judge is None:
+            return
+        asking = watch.usage
+        if asking is not None and asking.streams and (result := self.usage.ended(asking, record)) is not None:
             self.tally.add(USAGE_ASKED, ((REASON, result),))
         if not record.request_model and record.outcome in ("ok", "no_output"):
             self.learn(record.response_model)
         watch.model = record.request_model or record.response_model
-        series = self._series_of(watch.label)
+        label = self.labels.of(watch.model)
+        series = self._series.get(label) or self._series_of(label)
         series.requests(record.outcome, watch.request_class).count += 1
         if record.unparsed_events:
             self.tally.add(UNPARSED, ((DIALECT, record.dialect),), record.unparsed_events)
@@ -203,10 +225,25 @@ class Eye:
             self._ended(watch.ended_request(record))
             return
         self._count(series, watch, judge.ended(record))
+        if record.outcome != "ok":
+            self._went_wrong(series, record)
         # The span goes first, and may fail alone: whether there is one decides whether a bucket may point at it.
-        self._measure(series, record, self.look(self._ended, watch.ended_request(record)))
-        for signal, seconds in judge.censored(record):
-            self.tally.record(CENSORED, ((REQUEST_MODEL, watch.label), (SIGNAL, signal)), seconds)
+        try:
+            trace = self._ended(watch.ended_request(record))
+        except Exception as error:  # noqa: BLE001  where a span is made, as anywhere in telemetry
+            self.fault(error)
+            trace = None
+        self._measure(series, record, trace)
+        if record.e2e_s is None or record.ttft_s is None:
+            for signal, seconds in judge.censored(record):
+                self.tally.record(CENSORED, ((REQUEST_MODEL, label), (SIGNAL, signal)), seconds)
+
+    def _went_wrong(self, series: ModelSeries, record: Record) -> None:
+        """Count what an outcome alone does not say: where on the way it came."""
+        if record.outcome == "cancelled" and record.token_events == 0:
+            series.abandoned.count += 1
+        elif record.outcome == "error" and record.streamed:
+            series.broken.count += 1
 
     def _measure(self, series: ModelSeries, record: Record, trace: Trace | None) -> None:
         if record.ttft_s is not None:
@@ -230,6 +267,7 @@ class Eye:
 
     def occupied(self, kv_occupancy: float | None) -> None:
         """Take down how full the engine's memory is, for each request in flight; None while that is unknown."""
+        self.backlog.settle()  # what arrived before arrived under the occupancy before
         self.kv_occupancy = kv_occupancy
         if kv_occupancy is not None:
             for watch in self._in_flight:
@@ -246,17 +284,21 @@ class Eye:
             events.bad.count += seconds.bad
 
     def catch_up(self) -> None:
-        """Have every request in flight look at what its shell has put aside for later."""
+        """Look at all that shells have noted or put aside for later: what is counted is then true up to now."""
+        self.backlog.settle()
         for watch in list(self._in_flight):
             watch.catch_up()
+        self.backlog.settle()
 
     @property
     def in_flight(self) -> int:
         """How many requests are in flight."""
+        self.backlog.settle()
         return len(self._in_flight)
 
     def at_stake(self) -> tuple[Number, ...]:
         """What the requests in flight would count as, were they all to break off now."""
+        self.backlog.settle()
         broken = Tally(lambda _: ())
         for watch in self._in_flight:
             named: Attributes = ((REQUEST_MODEL, watch.label),)
@@ -269,6 +311,7 @@ class Eye:
 
     def gauges(self, now_ns: int) -> list[Number]:
         """How many requests stand where right now, by model, and the age of the last token."""
+        self.backlog.settle()
         counts: dict[tuple[str, str], int] = {}
         # A label that was shown once stays, at 0: a reader must not take its last value for the present one.
         self._shown.update(self.labels.known or (OTHER_MODEL,))

@@ -2,20 +2,20 @@
 
 Once a stream has shown its template (see `template`), nearly every read is one event made from it, and of a chunked
 body one whole chunk. Such a read says nothing to the parser behind, which stands between two chunks before it and after
-it, and nothing that could not be told later: its text and its time are noted, and up to `RUN` of them are told at once,
-or as soon as a deadline, a page, another read or the end asks. Times are those of the reads: looking late changes no
-number.
+it, and nothing that could not be told later: its text and its time are noted, and up to `RUN` of them go to the backlog
+at once, or as soon as a deadline, a page, another read or the end asks. Times are those of the reads: looking late
+changes no number.
 
 Nothing is guessed: the size line, prefix and suffix are compared byte for byte, and what the texts are is found out
 when they are told. A body with a length never comes here, since its end is known by counting.
 """
 
-from collections.abc import Callable
-
+from sidecar.backlog import Backlog
 from sidecar.template import Template
 from sidecar.watch import Watch
 
 RUN = 32
+FEW_READS = 4  # of one stream that wait in the backlog: it is fast, and its likes are worth to be known
 LONGEST_BYTES = 4 << 10  # a longer read is looked at by itself
 
 _NONE = b"\n"  # begins no read of any template
@@ -41,13 +41,25 @@ _NO_LINES = (b"",) * (LONGEST_BYTES + 1)
 class FastPath:
     """Takes the reads of one answer that are alike. `chunked`: each is a chunk; `expect` says from which template."""
 
-    __slots__ = ("_end", "_lines", "_look", "_prefix", "_suffix", "_template", "_texts", "_times_ns", "_watch")
+    __slots__ = (
+        "_backlog",
+        "_end",
+        "_lines",
+        "_prefix",
+        "_suffix",
+        "_template",
+        "_texts",
+        "_times_ns",
+        "_unseen",
+        "_watch",
+    )
 
-    def __init__(self, watch: Watch, look: Callable[..., object], *, chunked: bool) -> None:
-        self._watch, self._look = watch, look
+    def __init__(self, watch: Watch, backlog: Backlog, *, chunked: bool) -> None:
+        self._watch, self._backlog = watch, backlog
         self._lines, self._end = (_SIZE_LINES, b"\r\n") if chunked else (_NO_LINES, b"")
         self._template: Template | None = None
         self._prefix = self._suffix = b""
+        self._unseen = 0  # reads that wait in the backlog
         self._texts: list[bytes] = []
         self._times_ns: list[int] = []
 
@@ -57,6 +69,22 @@ class FastPath:
             self._template = template
             if template is not None:
                 self._prefix, self._suffix = template.prefix, template.suffix + self._end
+
+    def note(self, payload: bytes, at_ns: int, *, between: bool) -> None:
+        """Have a read looked at that was not taken; until it is, its likes are not known. `between`: the next one
+        begins a chunk. There may be no payload: the next read may stand within a chunk all the same."""
+        self.expect(None)
+        self._unseen += 1
+        self._backlog.note_bytes(self._read, payload, at_ns, between)
+        if self._unseen >= FEW_READS:
+            self._backlog.settle()
+
+    def _read(self, payload: bytes, at_ns: int, between: bool) -> None:
+        """Tell of a read, and, when it was the latest, know its likes from now on."""
+        self._unseen -= 1
+        self._watch.read(payload, at_ns)
+        if between and not self._unseen:
+            self.expect(self._watch.template)
 
     def take(self, data: bytes, at_ns: int) -> bool:
         """Whether a read is alike; then it is noted."""
@@ -104,5 +132,5 @@ class FastPath:
         if not texts or template is None:
             return None
         self._texts, self._times_ns = [], []
-        self._look(self._watch.texts, texts, times_ns)
+        self._backlog.note(self._watch.texts, texts, times_ns)
         return template.read(texts[-1])

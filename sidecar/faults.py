@@ -30,10 +30,11 @@ class Faults:
         try:
             return act(*args)
         except Exception as error:  # noqa: BLE001  promise 1: the user's bytes outrank telemetry
-            self._fault(error)
+            self.count(error)
             return None
 
-    def _fault(self, error: BaseException) -> None:
+    def count(self, error: BaseException) -> None:
+        """Count a fault that was caught elsewhere, as a place that cannot afford a call does."""
         first = _first(error)
         self._tally.add(TELEMETRY_FAULTS, ((REASON, type(first).__name__),))
         place = _place(first)

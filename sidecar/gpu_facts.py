@@ -36,6 +36,7 @@ from slo.signals import (
     REASON,
     Metric,
 )
+from slo.trouble import APPLICATION_XIDS
 
 Answer = tuple[int, ...]
 
@@ -59,8 +60,6 @@ THROTTLE_REASONS = {
 ECC_CORRECTED, ECC_UNCORRECTED = "corrected", "uncorrected"
 XID, XID_OF_APPLICATION = "xid", "xid_application"
 XID_TYPES = (XID, XID_OF_APPLICATION)
-# After these the GPU is as healthy as before, as NVIDIA's device plugin for Kubernetes has it: a program's own fault.
-APPLICATION_XIDS = frozenset((13, 31, 43, 45, 68, 109))
 
 Refusal = Literal["unsupported", "lost", "ended", "timeout", "passing"]
 TIMEOUT, FUNCTION_NOT_FOUND = 10, 13

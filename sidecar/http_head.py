@@ -8,15 +8,15 @@ connection only. Framing fields follow RFC 9112 (6.3): of two that contradict ea
 from dataclasses import dataclass, field
 from typing import Literal
 
-Headers = tuple[tuple[bytes, bytes], ...]
+from sidecar.head_shape import HOP_BY_HOP, TOKEN, Headers, Shape, shape_of
+
+__all__ = ["HOP_BY_HOP", "TOKEN", "Headers"]
+
 Framing = Literal["none", "length", "chunked", "close"]
 
-TOKEN = b"x-firsttoken-token"  # speaks to us, and so of this connection only
 CLASS_HEADER = "x-firsttoken-class"  # the usual name of the one that a request's class is read from
-HOP_BY_HOP = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"te", b"upgrade", b"http2-settings", TOKEN))
 BODILESS_STATUS = frozenset((204, 304))
 TRACEPARENT = b"traceparent"
-_NOT_AS_IT_CAME = HOP_BY_HOP | {TRACEPARENT}
 
 
 def tokens(value: bytes) -> list[bytes]:
@@ -53,11 +53,11 @@ class RequestHead:
     chunked: bool = False
     length: int | None = None
     upgrade: bytes | None = None
-    names: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
-    """Those of `headers`, in lower case."""
+    shape: Shape = field(init=False, repr=False, compare=False)
+    """What the names of `headers` say."""
 
     def __post_init__(self) -> None:
-        self.names = lowered(self.headers)
+        self.shape = shape_of(self.headers)
 
     @property
     def has_body(self) -> bool:
@@ -70,11 +70,12 @@ class RequestHead:
 
     def find(self, name: bytes) -> bytes | None:
         """The first value of `name` (given in lower case), or None."""
-        return self.headers[self.names.index(name)][1] if name in self.names else None
+        place = self.shape.places.get(name)
+        return None if place is None else self.headers[place][1]
 
     def find_all(self, name: bytes) -> list[bytes]:
         """Every value of `name` (given in lower case), in order."""
-        return find_all(self.headers, name) if name in self.names else []
+        return find_all(self.headers, name) if name in self.shape.places else []
 
 
 @dataclass(slots=True)
@@ -85,30 +86,26 @@ class ResponseHead:
     reason: bytes
     headers: Headers
     keep_alive: bool
-    framing: Framing
-    names: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
+    framing: Framing = "none"
+    shape: Shape = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.names = lowered(self.headers)
+        self.shape = shape_of(self.headers)
 
     def find(self, name: bytes) -> bytes | None:
         """The first value of `name` (given in lower case), or None."""
-        return self.headers[self.names.index(name)][1] if name in self.names else None
+        place = self.shape.places.get(name)
+        return None if place is None else self.headers[place][1]
 
 
-def lowered(headers: Headers) -> tuple[bytes, ...]:
-    """The names of fields in lower case, in order."""
-    return tuple([name.lower() for name, _ in headers])
-
-
-def response_framing(status: int, headers: Headers, *, method: bytes) -> Framing:
-    """How the body of a response ends (RFC 9112, 6.3)."""
-    if method == b"HEAD" or status < 200 or status in BODILESS_STATUS:
+def response_framing(head: ResponseHead, *, method: bytes) -> Framing:
+    """How the body of a response ends (RFC 9112, 6.3), whatever its head says of that already."""
+    if method == b"HEAD" or head.status < 200 or head.status in BODILESS_STATUS:
         return "none"
-    if (coding := find(headers, b"transfer-encoding")) is not None:
+    if (coding := head.find(b"transfer-encoding")) is not None:
         # As llhttp reads it, which must find the end: what it does not take for chunked lasts until the close.
         return "chunked" if coding.rpartition(b",")[2].strip(b" ").lower() == b"chunked" else "close"
-    return "close" if find(headers, b"content-length") is None else "length"
+    return "length" if b"content-length" in head.shape.places else "close"
 
 
 def in_origin_form(target: bytes, headers: Headers) -> tuple[bytes, Headers]:
@@ -127,15 +124,18 @@ def in_origin_form(target: bytes, headers: Headers) -> tuple[bytes, Headers]:
     return path if path.startswith(b"/") else b"/" + path, fields
 
 
-def forwarded_request(head: RequestHead, *, prefix: bytes, host: bytes | None, traceparent: bytes | None) -> bytes:
-    """The head to send upstream.
+def forwarded_request(
+    head: RequestHead, *, prefix: bytes, host: bytes | None, traceparent: bytes | None, body: bytes = b""
+) -> bytes:
+    """The head to send upstream, and behind it `body`.
 
     `host` replaces the client's Host when given; `traceparent` replaces every one that came, in the place of the
     first. A body is framed as the client framed it; an upgrade is passed on as one.
     """
     base = prefix if head.target.startswith(b"/") else b""  # `OPTIONS *` asks for no path
     lines = [b"%s %s%s HTTP/1.1" % (head.method, base, head.target)]
-    if host is None and b"host" in head.names and _NOT_AS_IT_CAME.isdisjoint(head.names):  # nearly every request
+    places = head.shape.places
+    if host is None and head.shape.passes and b"host" in places and TRACEPARENT not in places:  # nearly every request
         lines += map(b": ".join, head.headers)
     else:
         traceparent = _changed_fields(lines, head, host=host, traceparent=traceparent)
@@ -143,7 +143,8 @@ def forwarded_request(head: RequestHead, *, prefix: bytes, host: bytes | None, t
         lines.append(b"%s: %s" % (TRACEPARENT, traceparent))
     if head.upgrade is not None:
         lines.append(b"Connection: Upgrade\r\nUpgrade: %s" % head.upgrade)
-    return b"\r\n".join(lines) + b"\r\n\r\n"
+    lines += (b"", body)
+    return b"\r\n".join(lines)
 
 
 def _changed_fields(
@@ -151,7 +152,7 @@ def _changed_fields(
 ) -> bytes | None:
     """Add the fields to send upstream; the traceparent that has still to be sent."""
     dropped = _named_by_connection(head)
-    for lower, (name, value) in zip(head.names, head.headers, strict=True):
+    for lower, (name, value) in zip(head.shape.names, head.headers, strict=True):
         if lower == b"host" and host is not None:
             value = host  # noqa: PLW2901  the one field whose value may be ours
         elif lower == TRACEPARENT and traceparent is not None:
@@ -161,7 +162,7 @@ def _changed_fields(
         elif lower in dropped:
             continue
         lines.append(b"%s: %s" % (name, value))
-    if b"host" not in head.names:
+    if b"host" not in head.shape.places:
         lines.append(b"Host: %s" % (host or b""))  # an HTTP/1.0 client may leave it out; HTTP/1.1 may not
     return traceparent
 
@@ -172,10 +173,10 @@ def forwarded_response(head: ResponseHead, *, minor: int, keep: bool) -> bytes:
     `keep` says whether its connection stays open. An HTTP/1.0 client is told so explicitly and gets no
     `Transfer-Encoding`: the caller must take the chunks apart for it.
     """
-    names = head.names
+    shape = head.shape
     lines = [b"HTTP/1.1 %d %s" % (head.status, head.reason)]
-    chunked = head.framing == "chunked" or b"transfer-encoding" in names
-    if minor and HOP_BY_HOP.isdisjoint(names) and not (chunked and b"content-length" in names):
+    chunked = head.framing == "chunked" or b"transfer-encoding" in shape.places
+    if minor and shape.passes and not (chunked and b"content-length" in shape.places):
         lines += map(b": ".join, head.headers)
     else:
         dropped = _named_by_connection(head)
@@ -183,7 +184,9 @@ def forwarded_response(head: ResponseHead, *, minor: int, keep: bool) -> bytes:
             dropped |= {b"content-length"}
         if minor == 0:
             dropped |= {b"transfer-encoding"}
-        lines += [b": ".join(pair) for lower, pair in zip(names, head.headers, strict=True) if lower not in dropped]
+        lines += [
+            b": ".join(pair) for lower, pair in zip(shape.names, head.headers, strict=True) if lower not in dropped
+        ]
     if not keep:
         lines.append(b"Connection: close")
     elif minor == 0:
@@ -210,7 +213,7 @@ def interim_response(head: ResponseHead) -> bytes:
 
 def _named_by_connection(head: RequestHead | ResponseHead) -> frozenset[bytes]:
     """Fields that end here. `Connection` cannot name the fields that frame or address the message."""
-    if b"connection" not in head.names:
+    if b"connection" not in head.shape.places:
         return HOP_BY_HOP
     named: set[bytes] = set()
     for value in find_all(head.headers, b"connection"):

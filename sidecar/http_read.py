@@ -36,9 +36,9 @@ class BadAnswerError(Exception):
         self.payload = payload
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Body:
-    """A piece of a request's body, without its chunk framing."""
+    """A piece of a request's body, without its chunk framing. (Not frozen, as a head is not, for the same reason.)"""
 
     data: bytes
 
@@ -76,22 +76,9 @@ class RequestReader:
     """Reads a client's stream of requests, pipelined ones too."""
 
     __slots__ = (
-        "_body_bytes",
-        "_dry_bytes",
-        "_events",
-        "_fields",
-        "_head_bytes",
-        "_in_body",
-        "_max_body",
-        "_max_head",
-        "_parser",
-        "_refusal",
-        "_silent",
-        "_target",
-        "_unread",
-        "_upgrade",
-        "switching",
-    )
+        "_body_bytes", "_dry_bytes", "_events", "_fields", "_head_bytes", "_in_body", "_max_body", "_max_head",
+        "_parser", "_refusal", "_silent", "_target", "_unread", "_upgrade", "switching",
+    )  # fmt: skip
 
     def __init__(self, *, max_head: int, max_body: int) -> None:
         self._max_head, self._max_body = max_head, max_body
@@ -169,6 +156,7 @@ class RequestReader:
             self._silent = True
             self._parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n\r\n" % framing)
             self._silent, self._unread = False, None
+            self._target, self._fields = b"", []
 
     def _refuse(self, status: int, message: str, head: RequestHead | None = None) -> None:
         self._refusal = self._refusal or Refusal(status, message, head)
@@ -176,12 +164,10 @@ class RequestReader:
     # Called by httptools.
 
     def on_url(self, url: bytes) -> None:
-        if not self._silent:
-            self._target += url
+        self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._silent:
-            self._fields.append((name, value.rstrip(b" \t")))  # llhttp takes off only the blanks before it
+        self._fields.append((name, value.rstrip(b" \t")))  # llhttp takes off only the blanks before it
 
     def on_headers_complete(self) -> None:
         if self._refusal is not None or self._silent:
@@ -217,37 +203,42 @@ class RequestReader:
 
     def _head(self) -> RequestHead:
         """The head just read; sets the refusal when it must not be passed on."""
-        parser = self._parser
+        parser, target, fields = self._parser, self._target, tuple(self._fields)
         version = parser.get_http_version()
-        target, fields = in_origin_form(self._target, tuple(self._fields))
+        if not target.startswith(b"/"):
+            target, fields = in_origin_form(target, fields)
         head = RequestHead(parser.get_method(), target, int(version == "1.1"), fields, keep_alive=True)
-        names = head.names
-        if b"content-length" in names and (length := head.find(b"content-length")) is not None and length.isdigit():
+        length = head.find(b"content-length")
+        if length is not None and length.isdigit():
             head.length = int(length)
-        head.chunked = b"transfer-encoding" in names
-        options = tokens(b",".join(head.find_all(b"connection"))) if b"connection" in names else []
-        head.keep_alive = b"close" not in options and (version == "1.1" or b"keep-alive" in options)
-        if b"upgrade" in names and parser.should_upgrade() and not head.has_body and b"content-length" not in names:
-            head.upgrade = _passed_upgrade(head)
-        self._check(head, version)
+        if not head.shape.is_usual or version != "1.1":
+            self._frame(head, version)
+        if head.method == b"CONNECT" and self._refusal is None:
+            self._refuse(501, "this is no forward proxy: CONNECT is not served")
+        elif head.length is not None and head.length > self._max_body:
+            self._refuse(413, f"the request body is longer than {self._max_body} bytes", head)
         return head
 
-    def _check(self, head: RequestHead, version: str) -> None:
-        """Refuse what two parsers could read differently, and what is not served here."""
-        names, codings = head.names, head.find_all(b"transfer-encoding")
-        lengths, hosts = names.count(b"content-length"), names.count(b"host")
+    def _frame(self, head: RequestHead, version: str) -> None:
+        """Read what an unusual head says of its framing and its connection. Refuse what two parsers could read
+        differently, and what is not served here."""
+        places, twice, codings = head.shape.places, head.shape.twice, head.find_all(b"transfer-encoding")
+        head.chunked = bool(codings)
+        options = tokens(b",".join(head.find_all(b"connection")))
+        head.keep_alive = b"close" not in options and (version == "1.1" or b"keep-alive" in options)
+        sized = b"content-length" in places
+        if b"upgrade" in places and self._parser.should_upgrade() and not head.has_body and not sized:
+            head.upgrade = _passed_upgrade(head)
         if version not in ("1.0", "1.1"):
             self._refuse(505, "only HTTP/1.0 and HTTP/1.1 are spoken here")
         elif head.method == b"CONNECT":
-            self._refuse(501, "this is no forward proxy: CONNECT is not served")
-        elif codings and (lengths or len(codings) > 1 or codings[0].strip().lower() != b"chunked" or version == "1.0"):
+            pass
+        elif codings and (sized or len(codings) > 1 or codings[0].strip().lower() != b"chunked" or version == "1.0"):
             self._refuse(400, "Transfer-Encoding must be chunked, alone and without Content-Length")
-        elif lengths > 1:
+        elif b"content-length" in twice:
             self._refuse(400, "Content-Length stands more than once")
-        elif hosts > 1 or (not hosts and version == "1.1"):
+        elif b"host" in twice or (b"host" not in places and version == "1.1"):
             self._refuse(400, "exactly one Host field is needed")
-        elif (head.length or 0) > self._max_body:
-            self._refuse(413, f"the request body is longer than {self._max_body} bytes", head)
 
 
 class ResponseReader:
@@ -306,12 +297,14 @@ class ResponseReader:
         self._feed(data)
         if not self._headed or len(data) > MAX_RESPONSE_HEAD_BYTES:
             raise BadAnswerError("the answer's head is broken or too long")
-        status, headers = self._parser.get_status_code(), tuple(self._fields[: self._head_fields])
+        fields, count = self._fields, self._head_fields
+        status, headers = self._parser.get_status_code(), tuple(fields if len(fields) == count else fields[:count])
         if status < 100:
             raise BadAnswerError("the answer's status is none")
-        self.framing = response_framing(status, headers, method=self._method)
+        head = ResponseHead(status, self._reason, headers, self._keep_alive)
+        head.framing = self.framing = response_framing(head, method=self._method)
         self.complete = status >= 200 and (self.complete or self.framing == "none")
-        return ResponseHead(status, self._reason, headers, self._keep_alive, self.framing)
+        return head
 
     @property
     def trailers(self) -> Headers:

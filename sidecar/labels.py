@@ -18,28 +18,28 @@ class ModelLabels:
 
     def __init__(self, max_models: int) -> None:
         self._max = max_models
-        self._known: dict[str, None] = {}
+        self.names: dict[str, None] = {}  # those let in, in that order
         self.served: tuple[str, ...] = ()
 
     @property
     def known(self) -> tuple[str, ...]:
         """Every name that was let in, in that order."""
-        return tuple(self._known)
+        return tuple(self.names)
 
     @property
     def sole(self) -> str | None:
         """The server's model when it serves exactly one."""
-        if len(self.served) == 1 and self.served[0] in self._known:
+        if len(self.served) == 1 and self.served[0] in self.names:
             return self.served[0]
         return None
 
     def learn(self, name: str | None) -> bool:
         """Let a name in; whether it is new."""
-        if name is None or name in self._known or name in _RESERVED or len(self._known) >= self._max:
+        if name is None or name in self.names or name in _RESERVED or len(self.names) >= self._max:
             return False
         if len(name) > MAX_NAME or not name.isprintable():
             return False
-        self._known[name] = None
+        self.names[name] = None
         return True
 
     def serve(self, names: Iterable[str]) -> list[str]:
@@ -49,11 +49,11 @@ class ModelLabels:
 
     def take_over(self, names: Iterable[str], *, served: Iterable[str]) -> None:
         """Let in what a set elsewhere has let in, which had its own bound, and the server's list that it knows."""
-        self._known.update(dict.fromkeys(names))
+        self.names.update(dict.fromkeys(names))
         self.served = tuple(served)
 
     def of(self, name: str | None) -> str:
         """The label of a request that names `name`."""
         if name is None or name == UNKNOWN_MODEL:
             return self.sole or UNKNOWN_MODEL
-        return name if name in self._known else OTHER_MODEL
+        return name if name in self.names else OTHER_MODEL

@@ -21,7 +21,7 @@ LINGER_S = 2.0  # after an early answer the client's remaining bytes are read an
 # The upstream's side.
 MAX_RESPONSE_HEAD_BYTES = 128 << 10  # beyond it the answer is 502; so long may its trailers be, too
 LAST_WORDS_BYTES = 256 << 10  # read of an answer whose connection broke under the rest of its request
-CONNECT_S = 5.0
+CONNECT_S = 5.0  # then the client gets 504, and the outcome is `timeout`
 LEFTOVERS = 1024  # answers let end at a time whose clients have left, with --on-disconnect drain; more are cancelled
 LEFTOVER_S = 300.0  # one that has not ended by then is cancelled
 UNIX_RETRY_S = 0.01  # a unix socket whose queue is full refuses at once: asked again so often until CONNECT_S is over
@@ -48,6 +48,12 @@ EXPORT_TIMEOUT_S = 10.0
 RETRY_FIRST_S = 1.0
 RETRY_LONGEST_S = 30.0
 FLUSH_S = 5.0  # the last export at shutdown gets no longer
+
+# What requests did and is looked at together (`backlog`).
+BACKLOG_S = 0.02  # what requests did is looked at so much later, or as soon as a page or an export asks for it
+BACKLOG_TURN = 6  # acts of theirs looked at in one turn of the event loop: nobody waits long behind them
+BACKLOG_NOTES = 256  # acts that wait, those of some sixty requests; with one more all are looked at at once
+BACKLOG_BYTES = 1 << 20  # of bodies that they hold on to; with one more all are looked at at once
 
 # Scrape and probes.
 SCRAPE_INTERVAL_S = 1.0

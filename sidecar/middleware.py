@@ -58,7 +58,7 @@ class FirstTokenMiddleware:
             if watch is None:
                 return None
             inner = scope if watch.traceparent is None else _under(watch.traceparent, scope)
-            if TOKEN in head.names:
+            if TOKEN in head.shape.places:
                 inner = _without_token(inner)
             return AsgiRelay(watch, telemetry.eye.look, scope=inner, receive=receive, send=send)
 

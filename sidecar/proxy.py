@@ -20,7 +20,7 @@ from sidecar import limits
 from sidecar.client import Leftovers
 from sidecar.eye import Eye
 from sidecar.http_head import RequestHead
-from sidecar.http_read import Beyond, Body, End, Event, Refusal, RequestReader
+from sidecar.http_read import END, Beyond, Body, End, Event, Refusal, RequestReader
 from sidecar.own_answer import error_answer
 from sidecar.relay import Relay
 from sidecar.tls_transport import hang_up, is_tls, pause_at_once
@@ -162,7 +162,11 @@ class ClientConnection(asyncio.Protocol):
             return
         if self._relay is None and self._reader.idle:
             self._since_s = at_ns / 1e9
-        self._pending.extend((event, at_ns) for event in self._reader.feed(data))
+        events = self._reader.feed(data)
+        if self._relay is None and not self._pending and not self._full and self._is_sole(events):
+            self._begin_whole(events, at_ns)
+            return
+        self._pending.extend([(event, at_ns) for event in events])
         self._pump()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  the loop's own signature
@@ -187,6 +191,25 @@ class ClientConnection(asyncio.Protocol):
             self._pump()
 
     # Requests in their order.
+
+    @staticmethod
+    def _is_sole(events: list[Event]) -> bool:
+        """Whether these are one request and nothing else, as nearly every read of a client is."""
+        return (
+            1 < len(events) < 4
+            and events[-1] is END
+            and isinstance(head := events[0], RequestHead)
+            and head.upgrade is None
+            and not head.chunked
+        )
+
+    def _begin_whole(self, events: list[Event], at_ns: int) -> None:
+        """The same as to take one event after the other."""
+        head, piece = events[0], events[1]
+        assert isinstance(head, RequestHead)
+        relay = self._begin(head)
+        self._whole = True
+        relay.request_at_once(piece.data if isinstance(piece, Body) else b"", at_ns)
 
     def _pump(self) -> None:
         while self._pending:
@@ -219,12 +242,13 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._relay.tunnel(event.data)
 
-    def _begin(self, head: RequestHead) -> None:
+    def _begin(self, head: RequestHead) -> Relay:
         door, manners = self._door, self._door.manners
         watch = self._admit(head)
         self._whole = False
-        self._relay = Relay(self, head, pool=door.pool, eye=door.eye, watch=watch)
-        self._relay.start(host=manners.host)
+        relay = self._relay = Relay(self, head, pool=door.pool, eye=door.eye, watch=watch)
+        relay.start(host=manners.host)
+        return relay
 
     def _admit(self, head: RequestHead) -> Watch | None:
         return self._door.eye.admit(head, trusted=self._trusted or shows(head, self._door.manners.token))
@@ -247,7 +271,7 @@ class ClientConnection(asyncio.Protocol):
         self._relay = None
         self._since_s = time.monotonic()
         self._hold_upload = False
-        if not keep or self.draining or not self._whole:
+        if not keep or self._door.draining or not self._whole:
             self._close()
             return
         if self._reader.switching:
@@ -255,7 +279,8 @@ class ClientConnection(asyncio.Protocol):
             self._pending.clear()
             self._reader.restart()
             self._pending.extend((event, time.monotonic_ns()) for event in self._reader.feed(beyond))
-        self._pump()
+        if self._pending or self._paused:
+            self._pump()
 
     def cut(self) -> None:
         """The answer was cut where the connection's end is all that ends it: only a reset tells that it was, or TLS

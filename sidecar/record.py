@@ -7,6 +7,9 @@ from typing import Literal, NamedTuple
 
 from sidecar.trace_context import SpanContext
 
+CONNECT_TIMEOUT = "connect_timeout"
+"""The error type of the one limit of ours at which a request ends that its client still waits for."""
+
 Outcome = Literal["ok", "no_output", "cancelled", "error", "rejected", "quota", "timeout", "client_error"]
 
 

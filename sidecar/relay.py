@@ -1,9 +1,9 @@
 """One request on its way through: a client's connection on one side, the server's on the other.
 
-The order that every byte of an answer meets: read, written to the client, and only then looked at. A body whose
-framing the client can take is passed on raw; the parser behind the write only learns where it ends and what it
-carried. Two kinds of body are taken apart first: a chunked one for an HTTP/1.0 client, who could not read it, and a
-stream with a usage chunk that only we asked for (see `usage_pass`).
+The order that every byte of an answer meets: read, written to the client, and only then noted, to be looked at with
+what other requests did (`backlog`). A body whose framing the client can take is passed on raw; the parser behind the
+write only learns where it ends and what it carried. Two kinds of body are taken apart first: a chunked one for an
+HTTP/1.0 client, who could not read it, and a stream with a usage chunk that only we asked for (see `usage_pass`).
 
 A request is sent twice only when the first sending cannot have arrived: the connection came from the pool and its
 very first write was refused, or it ended without an answer to a request that RFC 9110 (9.2.2) allows to repeat and
@@ -11,7 +11,6 @@ that has no body. A completion never runs twice.
 """
 
 import asyncio
-import ssl
 import time
 
 from sidecar import limits
@@ -21,8 +20,9 @@ from sidecar.fast_path import FastPath
 from sidecar.http_head import Headers, RequestHead, ResponseHead, forwarded_response, interim_response
 from sidecar.http_read import BadAnswerError, ResponseReader, may_be_head
 from sidecar.own_answer import error_answer
+from sidecar.record import CONNECT_TIMEOUT
 from sidecar.upload import Upload
-from sidecar.upstream import Connection, Pool
+from sidecar.upstream import Connection, Pool, why_unreachable
 from sidecar.usage_pass import UsagePass, unsized
 from sidecar.watch import Watch
 
@@ -38,51 +38,40 @@ class Relay:
     """The exchange; told of events by both connections, and over once `_done`."""
 
     __slots__ = (
-        "_buffer",
-        "_client",
-        "_client_full",
-        "_connecting",
-        "_connection",
-        "_done",
-        "_endless",
-        "_fast_path",
-        "_head",
-        "_keep",
-        "_leftover",
-        "_look",
-        "_mode",
-        "_pool",
-        "_reader",
-        "_repeated",
-        "_response",
-        "_upload",
-        "_usage_pass",
-        "_watch",
-    )
+        "_backlog", "_buffer", "_client", "_client_full", "_connecting", "_connection", "_done", "_endless",
+        "_fast_path", "_head", "_keep", "_leftover", "_look", "_mode", "_pool", "_reader", "_reads", "_repeated",
+        "_response", "_upload", "_usage_pass", "_watch",
+    )  # fmt: skip
 
     def __init__(self, client: Client, head: RequestHead, *, pool: Pool, eye: Eye, watch: Watch | None) -> None:
         self._client, self._head, self._pool = client, head, pool
-        self._look, self._watch = eye.look, watch
+        self._look, self._backlog, self._watch = eye.look, eye.backlog, watch
         self._connection: Connection | None = None
         self._connecting: asyncio.Task[None] | None = None
-        self._upload = Upload(head, watch, eye.look)
+        self._upload = Upload(head, watch, eye.backlog)
         self._done = self._client_full = self._repeated = self._endless = False
         self._reader: ResponseReader
         self._mode, self._buffer, self._keep = _BEFORE_HEAD, b"", False
         self._response: ResponseHead | None = None
         self._usage_pass: UsagePass | None = None
         self._fast_path: FastPath | None = None
+        self._reads = 0  # of the body
         self._leftover: asyncio.TimerHandle | None = None
 
     # The request's way.
 
     def start(self, *, host: bytes | None) -> None:
         """Begin: the request's head goes out with the next `flush`, unless it is held."""
-        self._upload.begin(prefix=self._pool.target.prefix.encode(), host=host)
+        self._upload.begin(prefix=self._pool.prefix, host=host)
         if (connection := self._pool.take()) is not None:
             self._attach(connection)
         else:
             self._connect()
+
+    def request_at_once(self, body: bytes, at_ns: int) -> None:
+        """All of a request that has no chunks, right after `start`."""
+        self._upload.at_once(body, at_ns)
+        self.flush()
 
     def request_body(self, data: bytes) -> None:
         if not self._done:
@@ -113,7 +102,7 @@ class Relay:
         try:
             connection = await self._pool.connect()
         except Exception as error:  # noqa: BLE001  whatever it is (a name that is none): nobody may wait for ever
-            self._fail(UNREACHABLE, _why_unreachable(error))
+            self._fail(UNREACHABLE, why_unreachable(error))
             return
         finally:
             self._connecting = None
@@ -148,11 +137,13 @@ class Relay:
         else:
             self._seen(data, at_ns)
 
-    def _seen(self, data: bytes, at_ns: int) -> None:
-        """Look at body bytes; in `_PASS` the client has them already."""
-        self._tell()
+    def _seen(self, data: bytes, at_ns: int, head: ResponseHead | None = None) -> None:
+        """Look at body bytes; in `_PASS` the client has them already. `head`: the one that came before them."""
+        if self._fast_path is not None:
+            self._tell()
+        reader = self._reader
         try:
-            payload, bad = self._reader.body(data), False
+            payload, bad = reader.body(data), False
         except BadAnswerError as error:
             payload, bad = error.payload, True
         if payload:
@@ -160,20 +151,35 @@ class Relay:
                 self._usage_pass.pass_on(payload)
             elif self._mode == _UNCHUNK:
                 self._client.write(payload)
-        if self._watch is not None:  # without payload too: the next read may stand within a chunk now
-            self._look(self._read, payload, at_ns)
+        ended = reader.complete and not bad
+        told = False
+        if (watch := self._watch) is not None:
+            self._reads += 1
+            if told := ended and self._reads == 1 and self._fast_path is None:
+                self._note_whole(watch, payload, at_ns, head)
+            else:
+                self._note_read(watch, payload, at_ns, head)
         if bad:
             self._fail(NOT_HTTP, "upstream_protocol")
-        elif self._reader.complete:
-            self._finish(at_ns, framed=True)
+        elif ended:
+            self._finish(at_ns, framed=True, told=told)
 
-    def _read(self, payload: bytes, at_ns: int) -> None:
-        """Tell of a read, and know its likes from now on."""
-        assert self._watch is not None
-        self._watch.read(payload, at_ns)
+    def _note_whole(self, watch: Watch, payload: bytes, at_ns: int, head: ResponseHead | None) -> None:
+        """Have an answer looked at whose body came in one read."""
+        if head is None:
+            self._backlog.note_bytes(watch.whole, payload, at_ns)
+        else:
+            self._backlog.note_bytes(watch.answered_whole, payload, head, at_ns)
+
+    def _note_read(self, watch: Watch, payload: bytes, at_ns: int, head: ResponseHead | None) -> None:
+        """Have a read looked at."""
+        if head is not None:
+            self._backlog.note(watch.answered, head, at_ns)
         if self._fast_path is not None:
             between = self._reader.between_chunks and (self._usage_pass is None or self._usage_pass.is_clear)
-            self._fast_path.expect(self._watch.template if between else None)
+            self._fast_path.note(payload, at_ns, between=between)
+        elif payload:
+            self._backlog.note_bytes(watch.read, payload, at_ns)
 
     def _tell(self) -> None:
         """Look at what was put aside for later."""
@@ -204,33 +210,28 @@ class Relay:
 
     def _answer(self, head: ResponseHead, rest: bytes, at_ns: int) -> None:
         """Pass on the final head with whatever body came in the same read, then look."""
-        shown = head
-        if self._watch is not None and (hide := self._watch.hiding(head)) is not None:
-            shown = unsized(head, minor=self._head.minor)
-            chunks = shown.framing == "chunked" and self._head.minor > 0
+        shown, watch, minor = head, self._watch, self._head.minor
+        if watch is not None and (hide := watch.hiding(head)) is not None:
+            shown = unsized(head, minor=minor)
+            chunks = shown.framing == "chunked" and minor > 0
             self._usage_pass = UsagePass(self._write, hide, chunks=chunks, look=self._look)
-        old_client_chunks = shown.framing == "chunked" and self._head.minor == 0
-        self._keep = self._may_keep() and shown.framing != "close" and not old_client_chunks
-        self._endless = old_client_chunks or shown.framing == "close"
-        self._response, self._mode = head, _UNCHUNK if old_client_chunks else _PASS
-        if self._usage_pass is not None:
-            self._mode = _FILTER
-        out = forwarded_response(shown, minor=self._head.minor, keep=self._keep)
-        passed = rest if self._mode == _PASS and not self._reader.complete else b""
-        self._client.write(out + passed)
-        if self._watch is not None:
-            self._look(self._watch.answered, head, at_ns)
-            self._open_fast_path(self._watch, head, shown)
-        if rest or self._reader.complete:
-            self._seen(rest, at_ns)
-
-    def _open_fast_path(self, watch: Watch, head: ResponseHead, shown: ResponseHead) -> None:
-        """Reads of a body without a length may be passed on by their likeness, where they go on as they come."""
-        chunked = head.framing == "chunked"
-        as_it_comes = self._mode in (_PASS, _FILTER) and (self._head.minor > 0 or not chunked)
-        if as_it_comes and shown.framing == head.framing and shown.framing in ("chunked", "close"):
-            self._fast_path = FastPath(watch, self._look, chunked=chunked)
+        framing, self._response = shown.framing, head
+        old_client_chunks = framing == "chunked" and minor == 0
+        self._endless = old_client_chunks or framing == "close"
+        self._keep = not self._endless and self._may_keep()
+        self._mode = _PASS if self._usage_pass is None else _FILTER
+        if old_client_chunks and self._usage_pass is None:
+            self._mode = _UNCHUNK
+        out = forwarded_response(shown, minor=minor, keep=self._keep)
+        self._client.write(out + rest if self._mode == _PASS and not self._reader.complete else out)
+        # Where a body without a length goes on as it comes, reads may be known by their likeness.
+        if watch is not None and framing == head.framing and (framing == "close" or (framing == "chunked" and minor)):
+            self._fast_path = FastPath(watch, self._backlog, chunked=framing == "chunked")
             watch.catch_up = self._tell
+        if rest or self._reader.complete:
+            self._seen(rest, at_ns, head)
+        elif watch is not None:
+            self._backlog.note(watch.answered, head, at_ns)
 
     def _may_keep(self) -> bool:
         """Whether the client's connection may serve another request: not when this one may never become whole."""
@@ -249,16 +250,22 @@ class Relay:
 
     # Ends.
 
-    def _finish(self, at_ns: int, *, framed: bool) -> None:
+    def _finish(self, at_ns: int, *, framed: bool, told: bool = False) -> None:
+        """The answer is over, which the watch may have been told."""
         assert self._response is not None
         self._done = True
-        self._tell()
+        if self._fast_path is not None:
+            self._tell()
         if self._leftover is not None:
             self._leftover.cancel()
         if self._usage_pass is not None:
             self._usage_pass.end(self._reader.trailers)
         if self._watch is not None:
-            self._look(self._watch.complete, at_ns, framed)
+            if not told:
+                self._backlog.note(self._watch.complete, at_ns, framed)
+            usage = self._watch.usage
+            if usage is not None and usage.streams and usage.teaches:
+                self._backlog.settle()
         clean = self._upload.whole and not self._upload.unsent_bytes and not self._reader.surplus
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -274,8 +281,8 @@ class Relay:
             return
         self._release()
         if self._watch is not None:
-            self._look(self._watch.lost, time.monotonic_ns(), error_type)
-        self._end_with(502, message, kind=error_type)
+            self._backlog.note(self._watch.lost, time.monotonic_ns(), error_type)
+        self._end_with(504 if error_type == CONNECT_TIMEOUT else 502, message, kind=error_type)
 
     def refuse(self, status: int, message: str) -> None:
         """The client's request went wrong on its way."""
@@ -283,7 +290,7 @@ class Relay:
             return
         self._release()
         if self._watch is not None:
-            self._look(self._watch.refused, time.monotonic_ns(), status)
+            self._backlog.note(self._watch.refused, time.monotonic_ns(), status)
         self._end_with(status, message, kind="invalid_request_error")
 
     def _end_with(self, status: int, message: str, *, kind: str) -> None:
@@ -334,7 +341,7 @@ class Relay:
         else:
             self._release()
         if self._watch is not None:
-            self._look(self._watch.left, time.monotonic_ns())
+            self._backlog.note(self._watch.left, time.monotonic_ns())
             self._watch = None
 
     def _drain(self, leftovers: Leftovers) -> None:
@@ -353,7 +360,7 @@ class Relay:
         if not self._done:
             self._release()
             if self._watch is not None:
-                self._look(self._watch.lost, time.monotonic_ns(), "proxy_shutdown")
+                self._backlog.note(self._watch.lost, time.monotonic_ns(), "proxy_shutdown")
             if self._endless:
                 self._client.cut()
 
@@ -387,12 +394,3 @@ class Relay:
         self._client_full = False
         if self._connection is not None:
             self._connection.resume_reading()
-
-
-def _why_unreachable(error: Exception) -> str:
-    """In one word, for the client and for `error.type`."""
-    if isinstance(error, TimeoutError):
-        return "connect_timeout"
-    if isinstance(error, ssl.SSLError):
-        return "connect_tls"
-    return "connect_refused" if isinstance(error, ConnectionRefusedError) else "connect_failed"

@@ -7,7 +7,9 @@ of a model are few and the models bounded (`labels`), so who counts holds them h
 from sidecar.tally import Attributes, Counter, Tally
 from slo.objective import Objective
 from slo.signals import (
+    ABANDONED,
     BAD,
+    BROKEN_STREAMS,
     CLASS,
     E2E,
     GOOD,
@@ -35,17 +37,30 @@ class Events:
 
 
 class ModelSeries:
-    """What is counted of the requests of one label. Its latencies exist from now on; the rest once it is asked for."""
+    """What is counted of the requests of one label. Its latencies and what went wrong on the way exist from now on; the
+    rest once it is asked for."""
 
-    __slots__ = ("_events", "_named", "_requests", "_tally", "_tokens", "e2e", "tpot", "ttft")
+    __slots__ = (
+        "_named",
+        "_requests",
+        "_tally",
+        "_tokens",
+        "abandoned",
+        "broken",
+        "by_objective",
+        "e2e",
+        "tpot",
+        "ttft",
+    )
 
     def __init__(self, tally: Tally, label: str) -> None:
         self._tally = tally
         self._named: Attributes = ((REQUEST_MODEL, label),)
         self.ttft, self.tpot, self.e2e = (tally.latency(metric, self._named) for metric in (TTFT, TPOT, E2E))
+        self.abandoned, self.broken = (tally.counter(metric, self._named) for metric in (ABANDONED, BROKEN_STREAMS))
         self._requests: dict[tuple[str, str | None], Counter] = {}
         self._tokens: dict[str, Counter] = {}
-        self._events: dict[int, Events] = {}
+        self.by_objective: dict[int, Events] = {}  # those that `judge_by` was told of, by their identity
 
     def requests(self, outcome: str, request_class: str | None = None) -> Counter:
         """Requests of this outcome and class."""
@@ -63,10 +78,6 @@ class ModelSeries:
             found = self._tokens[kind] = self._tally.counter(TOKENS, (*self._named, (TOKEN_TYPE, kind)))
         return found
 
-    def events(self, objective: Objective) -> Events | None:
-        """The events of an objective, if `judge_by` was told of it."""
-        return self._events.get(id(objective))
-
     def judge_by(self, objective: Objective, digest: str | None) -> Events:
         """Count the events of an objective under its hash; None: nowhere, since another has replaced it."""
         if digest is None:
@@ -74,9 +85,9 @@ class ModelSeries:
         else:
             named: Attributes = (*self._named, (OBJECTIVE, objective.name), (OBJECTIVE_HASH, digest))
             good, bad = (self._tally.counter(SLO_EVENTS, (*named, (RESULT, result))) for result in (GOOD, BAD))
-        found = self._events[id(objective)] = Events(objective, good, bad)
+        found = self.by_objective[id(objective)] = Events(objective, good, bad)
         return found
 
     def forget_events(self) -> None:
         """Let go of all objectives, as the tally does."""
-        self._events.clear()
+        self.by_objective.clear()

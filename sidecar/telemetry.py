@@ -15,18 +15,22 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from sidecar import limits, otlp_spans, otlp_wire, pages, poller
+from sidecar.backing import StateSight
 from sidecar.deadline_timer import DeadlineTimer
 from sidecar.emit import Emitter
 from sidecar.engine_latencies import ENGINE
 from sidecar.engine_view import EngineView
+from sidecar.engines import Engine
 from sidecar.exemplar import Trace, callers_trace, own_trace
 from sidecar.eye import Eye
 from sidecar.gpu import GpuPoller
 from sidecar.labels import ModelLabels
 from sidecar.lifecycle import chore, every, read_again
+from sidecar.metrics_text import Page
 from sidecar.plan import Plan, edges_s
 from sidecar.poller import OnPage, Poller
 from sidecar.record import EndedRequest
+from sidecar.scrape import ServerSample
 from sidecar.tally import Interval, Tally
 from slo.objective import Spec
 from slo.signals import BY_NAME, ENVIRONMENT, HEARTBEAT, OTHER_MODEL, UNKNOWN_MODEL
@@ -70,7 +74,8 @@ class Telemetry(Generic[W]):
         self.eye, self.tally, self.emitter = eye, eye.tally, emitter
         self.eye.load(plan.spec)
         self._view = view or EngineView(self._engine_label)
-        self.poller = make_poller(eye, lambda page, engine, _: self._view.page(page, engine))
+        self._state_sight = StateSight()
+        self.poller = make_poller(eye, self._page)
         self._gpu = GpuPoller(self.tally, on_loop=self._on_loop, visible=plan.visible_gpus) if plan.gpu else None
         self._chores: list[asyncio.Task[None]] = []
         self._began_s, self._seconds = time.monotonic(), 0
@@ -112,6 +117,7 @@ class Telemetry(Generic[W]):
             await asyncio.wait(self._chores, timeout=STOP_S)
         if self._gpu is not None:
             await self._loop.run_in_executor(None, self._gpu.close)
+        self.eye.look(self.eye.catch_up)
         if self.emitter.wants_metrics:
             self.eye.look(self._export)
         await self._loop.run_in_executor(None, self.emitter.close, limits.FLUSH_S)
@@ -120,6 +126,7 @@ class Telemetry(Generic[W]):
         """As `end`, where no loop runs any more and so nothing else counts; on any thread."""
         if self._gpu is not None:
             self._gpu.close()
+        self.eye.look(self.eye.catch_up)
         if self.emitter.wants_metrics:
             self.eye.look(self._export)
         self.emitter.close(within_s)
@@ -194,6 +201,12 @@ class Telemetry(Generic[W]):
         )
         self._exported_ns = end_ns
 
+    def _page(self, page: Page, engine: Engine, sample: ServerSample) -> None:
+        """A page of the engine that these requests go to."""
+        self._view.page(page, engine)
+        objectives = self._spec.objectives if self._spec is not None else ()
+        self._state_sight.page(sample, objectives, models=self.eye.labels.served)
+
     def _engine_label(self, model: str | None) -> str:
         """The label of a model that the engine names; its counts exist, so that nobody reads them off its histogram."""
         label = self.eye.labels.of(model)
@@ -221,11 +234,14 @@ def emitter_of(plan: Plan) -> Emitter:
 def eye_of(plan: Plan, loop: asyncio.AbstractEventLoop, emitter: Emitter) -> Eye:
     """An eye over requests in this process, whose spans go to `emitter`."""
 
+    wants_spans, ratio = emitter.wants_spans, plan.sample_ratio
+
     def ended(request: EndedRequest) -> Trace | None:
         over_ns = request.start_unix_ns + request.record.ended_at_ns - request.record.t0_ns
-        if not emitter.wants_spans:
+        if not wants_spans:
             return callers_trace(request.context, over_ns)
-        if otlp_spans.kept(request, ratio=plan.sample_ratio) and emitter.offer_span(otlp_spans.encode(request)):
+        is_kept = ratio >= 1 or otlp_spans.kept(request, ratio=ratio)
+        if is_kept and emitter.offer_span(otlp_spans.encode(request)):
             return own_trace(request.context, over_ns)
         return None
 

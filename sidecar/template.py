@@ -10,6 +10,7 @@ which `learn` proves by parsing the read with another text in its place, and wit
 Pure: reads in, yes or no out. What does not fit is the caller's to parse.
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -65,12 +66,13 @@ def learn(read: bytes, event: Read) -> Template | None:
     if start < 0 or end <= start or len(read) > MAX_READ_BYTES:
         return None
     payload = read[start:end]
+    if b"\n" in payload:
+        return None  # several events, of which the others brought no token
     fact = _fact(payload, event)
     if fact is not ANSWER and fact is not REASONING:
         return None
-    for number, match in enumerate(_STRING.finditer(payload)):
-        if number >= MAX_STRINGS:
-            return None
+    # The last string first: a server writes who answers before what.
+    for match in reversed(list(itertools.islice(_STRING.finditer(payload), MAX_STRINGS))):
         if match[2] is not None or not match[1]:
             continue
         before, after = payload[: match.start(1)], payload[match.end(1) :]

@@ -4,6 +4,7 @@ Pure: the random bits are arguments. An invalid or repeated field starts a new t
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 # No version ff, no id of zeros alone.
@@ -25,7 +26,7 @@ class SpanContext(NamedTuple):
         return f"00-{self.trace_id.hex()}-{self.span_id.hex()}-{'01' if self.flags & SAMPLED else '00'}".encode()
 
 
-def child_of(incoming: list[bytes], *, trace_bits: int, span_bits: int) -> SpanContext:
+def child_of(incoming: Sequence[bytes], *, trace_bits: int, span_bits: int) -> SpanContext:
     """The context of a new span under `incoming`, every traceparent value of the request.
 
     `trace_bits` (128) is used only when a trace starts here, `span_bits` (64) always; both must not be 0.

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from sidecar import limits
 from sidecar.address import UNIX, UnixPath, unix_path
 from sidecar.certificates import ServerTls
+from sidecar.record import CONNECT_TIMEOUT
 from sidecar.tls_transport import is_tls, pause_at_once
 
 if TYPE_CHECKING:
@@ -108,6 +109,15 @@ def _is_host(name: str) -> bool:
         return False
 
 
+def why_unreachable(error: Exception) -> str:
+    """Why no connection could be made, in one word, for the client and for `error.type`."""
+    if isinstance(error, TimeoutError):
+        return CONNECT_TIMEOUT
+    if isinstance(error, ssl.SSLError):
+        return "connect_tls"
+    return "connect_refused" if isinstance(error, ConnectionRefusedError) else "connect_failed"
+
+
 class Connection(asyncio.Protocol):
     """One connection to the server.
 
@@ -147,8 +157,8 @@ class Connection(asyncio.Protocol):
     def alive(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
 
-    def use(self, user: Exchanging | None) -> None:
-        """Hand the connection to an exchange, or to none."""
+    def use(self, user: Exchanging) -> None:
+        """Hand the connection to an exchange."""
         self._user, self._writes = user, 0
 
     def write(self, data: bytes) -> None:
@@ -173,10 +183,15 @@ class Connection(asyncio.Protocol):
             return spare.recv(limits.LAST_WORDS_BYTES, socket.MSG_DONTWAIT)
         return b""
 
-    @property
-    def is_flushed(self) -> bool:
-        """Whether everything written has left for the server."""
-        return self._transport is not None and self._transport.get_write_buffer_size() == 0
+    def rest(self) -> bool:
+        """Be used by nobody until `use`; whether it may be used again. One that still owes the server bytes of a
+        request that was answered early would hold up the next."""
+        self._user = None
+        transport = self._transport
+        if transport is None or transport.is_closing() or transport.get_write_buffer_size():
+            return False
+        transport.resume_reading()
+        return True
 
     def pause_reading(self) -> None:
         if self._transport is not None:
@@ -262,7 +277,7 @@ class Pool:
         idle_s: float = limits.POOL_IDLE_S,
         tls: ServerTls | None = None,
     ) -> None:
-        self.target = target
+        self.target, self.prefix = target, target.prefix.encode()
         self.reached = False
         self._connect_s, self._idle_s = connect_s, idle_s
         self._idle: list[Connection] = []
@@ -330,17 +345,14 @@ class Pool:
                 await asyncio.sleep(limits.UNIX_RETRY_S)
 
     def give(self, connection: Connection, *, after_chunks: bool = False) -> None:
-        """Take back a connection whose exchange ended cleanly. One that still owes the server bytes of a request that
-        was answered early would hold up the next."""
-        connection.use(None)
+        """Take back a connection whose exchange ended cleanly."""
         now_s = time.monotonic()
-        connection.habit = self._after_chunks if after_chunks else None
-        is_wary = connection.habit is not None and now_s < connection.habit.wary_until_s
-        if is_wary or not connection.alive or not connection.is_flushed or len(self._idle) >= limits.POOL_CONNECTIONS:
+        habit = connection.habit = self._after_chunks if after_chunks else None
+        is_wary = habit is not None and now_s < habit.wary_until_s
+        if is_wary or len(self._idle) >= limits.POOL_CONNECTIONS or not connection.rest():
             connection.abort()
             return
         connection.idle_since_s = now_s
-        connection.resume_reading()
         self._idle.append(connection)
 
     def sweep(self) -> None:

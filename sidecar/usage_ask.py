@@ -13,14 +13,15 @@ keys and their spelling stay. Whatever is not plainly safe is not edited, and `e
                                    object means true to some servers and false to others
 """
 
+import functools
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import orjson
 
 from sidecar.dialects import LOOK_BYTES
 from sidecar.facts import Json
+from sidecar.head_shape import MAX_SHAPES
 from sidecar.http_head import RequestHead, tokens
 
 OPTIONS = b'{"include_usage":true}'
@@ -35,13 +36,22 @@ def can_edit(head: RequestHead) -> bool:
     """Whether the body behind `head` may be held until it is whole, and changed."""
     if not head.chunked and not 0 < (head.length or 0) <= LOOK_BYTES:
         return False
-    if head.upgrade is not None or b"expect" in head.names:
-        return False  # the client of an `Expect` sends no body until the server has seen the head
-    if any(coding != b"identity" for value in head.find_all(b"content-encoding") for coding in tokens(value)):
+    if head.upgrade is not None or _is_sealed(head.shape.names):
         return False
-    if (head.find(b"authorization") or b"").lower().startswith(_SIGNED):
+    if b"content-encoding" in head.shape.places and not _is_bare(head):
         return False
-    return _SEALED.search(b"\n".join(head.names)) is None
+    return not (head.find(b"authorization") or b"").lower().startswith(_SIGNED)
+
+
+@functools.lru_cache(maxsize=MAX_SHAPES)
+def _is_sealed(names: tuple[bytes, ...]) -> bool:
+    """Whether fields of these names keep the body as it is. The client of an `Expect` sends none until the server has
+    seen the head."""
+    return b"expect" in names or _SEALED.search(b"\n".join(names)) is not None
+
+
+def _is_bare(head: RequestHead) -> bool:
+    return all(coding == b"identity" for value in head.find_all(b"content-encoding") for coding in tokens(value))
 
 
 def accepts_packing(head: RequestHead) -> bool:
@@ -57,9 +67,17 @@ def resized(head: RequestHead, length: int) -> RequestHead:
     """The head of a request whose body has become `length` bytes long; chunks need no length."""
     if head.chunked or length == head.length:
         return head
-    text = str(length).encode()
-    headers = tuple((name, text if name.lower() == b"content-length" else value) for name, value in head.headers)
-    return replace(head, headers=headers, length=length)
+    place = head.shape.places[b"content-length"]
+    before, (name, _), after = head.headers[:place], head.headers[place], head.headers[place + 1 :]
+    headers = (*before, (name, b"%d" % length), *after)
+    return RequestHead(head.method, head.target, head.minor, headers, head.keep_alive, length=length)
+
+
+def edited_at_a_glance(body: bytes) -> bytes | None:
+    """As `edited`, of a body that was read and asks for a stream; None where a glance does not suffice."""
+    if body.count(b'"stream"') != 1 or b"stream_options" in body or b"\\u" in body:
+        return None
+    return _with_member(body)
 
 
 def edited(body: bytes) -> bytes | None:
@@ -73,9 +91,13 @@ def edited(body: bytes) -> bytes | None:
     if body.count(b'"stream"') != 1 and _times(body, "stream") != 1:
         return None  # told twice, or not as it is spelled: another parser may read it otherwise
     if "stream_options" not in fields:
-        start = body.index(b"{") + 1
-        return body[:start] + MEMBER + body[start:]
+        return _with_member(body)
     return _with_options(body, fields["stream_options"])
+
+
+def _with_member(body: bytes) -> bytes:
+    start = body.index(b"{") + 1
+    return body[:start] + MEMBER + body[start:]
 
 
 def _with_options(body: bytes, options: Json) -> bytes | None:

@@ -24,6 +24,7 @@ FINGERPRINT = "system_fingerprint"
 _BARE = frozenset(("id", "object", "created", "model", "choices", "usage"))
 _EVENT_END = re.compile(rb"\n\r?\n")
 _EVENT_END_BYTES = 3
+_KEY, _UNFINISHED = b'"finish_reason"', b'"finish_reason":null'
 _FINISH = re.compile(rb'"finish_reason"\s*:\s*"')
 
 
@@ -84,7 +85,7 @@ class UsageFilter:
         """Whether whole events came that need no look, as nearly every read brings."""
         if self._part or self._finish or not data.endswith(b"\n\n") or b"[]" in data or data.startswith(b":"):
             return False
-        if self._chunk.moves_fingerprint and _FINISH.search(data) is not None:
+        if self._chunk.moves_fingerprint and data.count(_KEY) > data.count(_UNFINISHED) and _FINISH.search(data):
             return False
         self._last = data
         return True

@@ -29,7 +29,7 @@ from sidecar.engines import ENGINES, UsageChunk
 from sidecar.http_head import RequestHead, ResponseHead
 from sidecar.limits import USAGE_REFUSALS
 from sidecar.record import Record
-from sidecar.usage_ask import accepts_packing, can_edit, edited
+from sidecar.usage_ask import accepts_packing, can_edit, edited, edited_at_a_glance
 from sidecar.usage_hide import UsageFilter
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,10 @@ class _Server:
     sends_plain: bool = False
 
     def of(self, dialect: str) -> _Known:
-        return self.dialects.setdefault(dialect, _Known())
+        known = self.dialects.get(dialect)
+        if known is None:
+            known = self.dialects[dialect] = _Known()
+        return known
 
 
 class UsagePolicy:
@@ -110,8 +113,15 @@ class UsagePolicy:
             return False
         return self._mode == "on" or self._server.of(asking.dialect).stage in (Stage.ASKING, Stage.PROVEN)
 
+    def learns_from(self, asking: "Asking") -> bool:
+        """Whether a stream may teach something, were it not asked."""
+        learning = asking.could and self._server.of(asking.dialect).stage is Stage.LEARNING
+        return learning or (asking.packing and not self._server.sends_plain)
+
     def ended(self, asking: "Asking", record: Record) -> Result | None:
         """Learn from a request that is over; what came of it, if it was asked."""
+        if not asking.streams:
+            return None
         known = self._server.of(asking.dialect)
         streamed = record.streamed and record.outcome == "ok"
         if streamed and asking.packing and not asking.packed:
@@ -142,14 +152,15 @@ class UsagePolicy:
 class Asking:
     """One request that may also be asked for its usage.
 
-    `could`: its body allows it; `asked`: it was; `packed`: its answer came compressed.
+    `streams`: it asks for a stream, as only such a one can be asked; `could`: its body allows it; `asked`: it was;
+    `packed`: its answer came compressed.
     """
 
-    __slots__ = ("_filter", "_head", "_policy", "asked", "could", "dialect", "packed")
+    __slots__ = ("_filter", "_head", "_policy", "asked", "could", "dialect", "packed", "streams")
 
     def __init__(self, policy: UsagePolicy, dialect: str, head: RequestHead) -> None:
         self._policy, self.dialect, self._head = policy, dialect, head
-        self.could = self.asked = self.packed = False
+        self.streams = self.could = self.asked = self.packed = False
         self._filter: UsageFilter | None = None
 
     @property
@@ -158,13 +169,21 @@ class Asking:
         return accepts_packing(self._head)
 
     @property
+    def teaches(self) -> bool:
+        """Whether the end of this stream may change whether others are asked: it is then looked at soon."""
+        return not self.hidden if self.asked else self._policy.learns_from(self)
+
+    @property
     def hidden(self) -> bool:
         """Whether a usage chunk was taken out of the answer."""
         return self._filter is not None and self._filter.hidden > 0
 
     def edit(self, ask: Ask, body: bytes) -> bytes | None:
         """The body to send instead of `body`, if it is to be asked."""
-        text = edited(body) if ask.stream and not ask.wants_usage else None
+        self.streams = ask.stream
+        text = None
+        if ask.stream and not ask.wants_usage:
+            text = edited_at_a_glance(body) or edited(body)
         self.could = text is not None
         if text is None or not self._policy.asks(self, ask):
             return None

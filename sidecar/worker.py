@@ -81,6 +81,7 @@ class Worker:
         self._pipe.send(Ready())
         await ending.wait()
         await self._proxy.drain()
+        self._eye.look(self._eye.catch_up)
         await self._loop.run_in_executor(None, self._emitter.close, limits.FLUSH_S)
         for task in chores:
             task.cancel()

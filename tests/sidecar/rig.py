@@ -214,9 +214,21 @@ class Rig:
     port: int
     door: Door
     eye: Eye
-    tally: Tally
     behind: Behind
-    ended: list[EndedRequest]
+    _tally: Tally
+    _ended: list[EndedRequest]
+
+    @property
+    def tally(self) -> Tally:
+        """All that was counted until now."""
+        self.eye.catch_up()
+        return self._tally
+
+    @property
+    def ended(self) -> list[EndedRequest]:
+        """Every request that was over until now."""
+        self.eye.catch_up()
+        return self._ended
 
     def client(self) -> contextlib.AbstractAsyncContextManager[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         """A connection of its own."""
@@ -291,11 +303,23 @@ async def proxied(
         door = Door(Pool(Target("http", "127.0.0.1", behind.port), connect_s=connect_s), eye, manners or Manners())
         server = await loop.create_server(door, "127.0.0.1", 0)
         try:
-            yield Rig(server.sockets[0].getsockname()[1], door, eye, tally, behind, ended)
+            yield Rig(server.sockets[0].getsockname()[1], door, eye, behind, tally, ended)
         finally:
             server.close()
             await door.drain(0)
             await asyncio.sleep(0)
+
+
+class AtOnce:
+    """A backlog that puts nothing off."""
+
+    def note(self, act: Callable[..., object], *about: object) -> None:
+        act(*about)
+
+    note_bytes = note
+
+    def settle(self) -> None:
+        """There is nothing."""
 
 
 async def until(holds: Callable[[], bool]) -> None:

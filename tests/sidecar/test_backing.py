@@ -1,11 +1,13 @@
 """Which objectives each engine can back, and the words for those it cannot."""
 
+import logging
+
 import pytest
 
-from sidecar.backing import Backing, Sight, backing, lines
+from sidecar.backing import Backing, Sight, StateSight, backing, lines
 from sidecar.engine_histograms import read_histograms
 from sidecar.engine_requests import TOLD
-from sidecar.scrape import sample_of
+from sidecar.scrape import ServerSample, sample_of
 from slo.signals import E2E, TPOT, TTFT
 from tests.sidecar.engine_pages import engine, kept
 from tests.sidecar.rig import spec
@@ -176,3 +178,25 @@ def test_a_state_backs_only_objectives_of_the_models_that_are_served() -> None:
     found = {models: backing(kv, Sight("vllm", occupancy=True, models=models)) for models in wanted}
     assert {models: one.basis for models, one in found.items()} == wanted
     assert found["m",].why == "vllm serves no model that it matches"
+
+
+def test_what_of_the_state_is_not_shown_is_said_once_and_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
+    seen, objectives = StateSight(), spec(*EVERY_SIGNAL).objectives
+    untold = "objective kv cannot be backed: llamacpp's page does not tell its KV-cache occupancy"
+    with caplog.at_level(logging.INFO):
+        for _ in range(2):
+            seen.page(ServerSample("llamacpp", waiting=1.0), objectives, models=())
+        assert caplog.messages == [untold]
+        seen.page(ServerSample("llamacpp", waiting=1.0, kv_occupancy=0.5), objectives, models=())
+        seen.page(ServerSample("llamacpp"), objectives, models=())  # a page that lacks it this once
+        assert caplog.messages == [untold, f"no longer so: {untold}"]
+        seen.page(ServerSample("tgi", waiting=1.0), objectives, models=())  # another engine
+        assert "tgi's page does not tell its KV-cache occupancy" in caplog.messages[-1]
+        seen.page(ServerSample("tgi"), [], models=())
+        assert len(caplog.messages) == 4
+
+
+def test_requests_that_pass_need_no_page(caplog: pytest.LogCaptureFixture) -> None:
+    seen = StateSight()
+    seen.page(ServerSample("vllm"), spec(TTFT_500).objectives, models=("m",))
+    assert caplog.messages == []

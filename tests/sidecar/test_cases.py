@@ -305,9 +305,10 @@ def test_case_c07_prometheus_takes_the_page() -> None:
 async def test_case_e13_a_wall_clock_that_is_set_back_shortens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     s = 1_000_000_000
     wall_ns = [1_790_000_000 * s]
-    monkeypatch.setattr(time, "time_ns", lambda: wall_ns[0])
     async with proxied(raw(b"")) as rig:
         watch = watched(rig)
+        monkeypatch.setattr(time, "time_ns", lambda: wall_ns[0])
+        monkeypatch.setattr(time, "monotonic_ns", lambda: 5 * s)
         watch.body(b'{"model":"m","stream":true,"messages":[]}')
         watch.held(5 * s)
         wall_ns[0] -= 30 * s

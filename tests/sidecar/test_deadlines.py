@@ -111,9 +111,9 @@ def judged(
             verdicts += judge.first_token()
     verdicts += judge.ended(exchange.record())
     assert judge.next_deadline_ns() is None
-    names_seen = [verdict.objective.name for verdict in verdicts]
+    names_seen = [objective.name for objective, *_ in verdicts]
     assert len(names_seen) == len(set(names_seen)), "more than one event for an objective"
-    return {v.objective.name: (v.good, (v.at_ns - T0_NS) / MS) for v in verdicts}
+    return {objective.name: (good, (at_ns - T0_NS) / MS) for objective, good, at_ns in verdicts}
 
 
 GOOD, BAD = True, False
@@ -499,5 +499,5 @@ def test_what_is_at_stake_is_what_breaking_off_is_bad_for(stream: bool, steps: l
     at_stake = {objective.name for objective in judge.at_stake()}
     assert at_stake
     apply(exchange, lost(3))
-    assert at_stake == {verdict.objective.name for verdict in judge.ended(exchange.record()) if not verdict.good}
+    assert at_stake == {objective.name for objective, good, _ in judge.ended(exchange.record()) if not good}
     assert judge.at_stake() == []

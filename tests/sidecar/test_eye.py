@@ -12,6 +12,8 @@ from sidecar.exchange import Exchange
 from sidecar.exemplar import Exemplar
 from slo.objective import Spec
 from slo.signals import (
+    ABANDONED,
+    BROKEN_STREAMS,
     CENSORED,
     CLASS,
     E2E,
@@ -32,8 +34,10 @@ from slo.signals import (
     WAITING_FIRST_TOKEN,
 )
 from tests.sidecar.rig import (
+    PATIENT_S,
     SSE_HEAD,
     STOP,
+    Handler,
     Received,
     Rig,
     chat,
@@ -144,6 +148,50 @@ async def test_every_admitted_request_has_one_outcome(case: str) -> None:
     async with proxied(raw(answer)) as rig:
         await rig.ask(chat(stream=stream))
         assert rig.outcomes() == {outcome: 1}
+
+
+ERROR = b'data: {"error":{"message":"no","code":500}}\n\n'
+WENT_WRONG = {
+    "a stream that ends well": (completion("a"), {}),
+    "a refusal is no broken stream": (sized(b"{}", status="500 No"), {}),
+    "an error in mid-stream": (SSE_HEAD + chunk(delta("a")) + chunk(ERROR) + b"0\r\n\r\n", {"broken": 1}),
+    "an error instead of a first token": (SSE_HEAD + chunk(ERROR) + b"0\r\n\r\n", {"broken": 1}),
+}
+
+
+def went_wrong(rig: Rig) -> dict[str, int]:
+    """Requests that were left before any token, and streams that broke, without zeros."""
+    named = {ABANDONED: "abandoned", BROKEN_STREAMS: "broken"}
+    return {named[p.metric]: int(p.value) for p in rig.tally.totals() if p.metric in named and p.value}
+
+
+@pytest.mark.parametrize("case", WENT_WRONG)
+@on_a_loop
+async def test_where_on_the_way_a_request_went_wrong_is_counted(case: str) -> None:
+    answer, expected = WENT_WRONG[case]
+    async with proxied(raw(answer)) as rig:
+        await rig.ask(chat())
+        assert went_wrong(rig) == expected
+
+
+async def one_token(_: Received, writer: asyncio.StreamWriter) -> None:
+    writer.write(SSE_HEAD + chunk(delta("a")))
+    await asyncio.sleep(PATIENT_S)
+
+
+@pytest.mark.parametrize(
+    ("handler", "expected"), [(hang, {"abandoned": 1}), (one_token, {})], ids=["before any token", "after a token"]
+)
+@on_a_loop
+async def test_a_client_that_leaves_before_any_token_abandons(handler: Handler, expected: dict[str, int]) -> None:
+    async with proxied(handler) as rig:
+        async with rig.client() as (reader, writer):
+            writer.write(chat())
+            await until(lambda: rig.eye.in_flight == 1)
+            if handler is one_token:
+                await reader.readuntil(b"\n\n")
+        await until(lambda: rig.outcomes() == {"cancelled": 1})
+        assert went_wrong(rig) == expected
 
 
 @on_a_loop

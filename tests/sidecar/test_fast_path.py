@@ -1,6 +1,5 @@
 """FastPath reads: what is one of them, and that telling them late and together says what telling each at once does."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -18,7 +17,7 @@ from sidecar.http_read import ResponseReader
 from sidecar.relay import Relay
 from sidecar.template import Template
 from sidecar.upstream import Pool, Target
-from tests.sidecar.rig import STOP, chunk, delta, proxied
+from tests.sidecar.rig import STOP, AtOnce, chunk, delta, proxied
 from tests.sidecar.streams import Stream
 from tests.sidecar.test_exchange import STREAMS
 
@@ -36,13 +35,9 @@ class Told:
         self.runs.append((texts, at_ns))
 
 
-def look(act: Callable[..., object], *args: object) -> None:
-    act(*args)
-
-
 def fast_path(*, chunked: bool = True) -> tuple[FastPath, Told]:
     told = Told()
-    found = FastPath(told, look, chunked=chunked)  # type: ignore[arg-type]  the one call that it makes
+    found = FastPath(told, AtOnce(), chunked=chunked)  # type: ignore[arg-type]  the one call that it makes
     found.expect(FORM)
     return found, told
 
@@ -87,7 +82,7 @@ def test_what_is_alike(name: str) -> None:
 
 def test_prefix_and_suffix_may_not_share_a_byte() -> None:
     told = Told()
-    found = FastPath(told, look, chunked=False)  # type: ignore[arg-type]
+    found = FastPath(told, AtOnce(), chunked=False)  # type: ignore[arg-type]
     found.expect(Template(b'{"a":"', b'"":"x"}', ANSWER))
     assert not found.take(b'{"a":"":"x"}', 1)
 
@@ -200,13 +195,14 @@ def through_a_relay(reads: list[bytes]) -> tuple[bytes, tuple[object, ...], int]
             relay.request_body(CHAT_BODY)
             relay.request_end((), 1)
             relay.flush()
+            rig.eye.backlog.settle()
             exchange, feed_texts = watch._exchange, Exchange.feed_texts
             assert exchange is not None
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(Exchange, "feed_texts", lambda _, told, at_ns: texts(told, at_ns))
                 for read in (ANSWER_HEAD, *reads, b"0\r\n\r\n"):
                     relay.upstream_data(read)
-            (ended,) = rig.ended
+                (ended,) = rig.ended
             record = ended.record
             facts = (record.outcome, record.token_events, record.output_tokens, record.input_tokens)
             more = (record.finish_reasons, record.unparsed_events, record.response_model, record.token_count_source)

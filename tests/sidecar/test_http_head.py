@@ -140,7 +140,7 @@ FRAMINGS = {
 @pytest.mark.parametrize("case", FRAMINGS)
 def test_how_a_body_ends(case: str) -> None:
     status, headers, method, expected = FRAMINGS[case]
-    assert response_framing(status, headers, method=method) == expected
+    assert response_framing(ResponseHead(status, b"", headers, keep_alive=True), method=method) == expected
 
 
 def test_fields_are_found_whatever_their_case() -> None:

@@ -1,6 +1,8 @@
 from sidecar.series import ModelSeries
 from sidecar.tally import Number, Tally
 from slo.signals import (
+    ABANDONED,
+    BROKEN_STREAMS,
     CLASS,
     E2E,
     OBJECTIVE,
@@ -18,6 +20,7 @@ from slo.signals import (
 from tests.sidecar.rig import spec
 
 M = (REQUEST_MODEL, "m")
+WENT_WRONG = [Number(ABANDONED, (M,), 0), Number(BROKEN_STREAMS, (M,), 0)]
 (FIRST,) = spec("{name: first, signal: ttft, percentile: 95, threshold: 1s}").objectives
 
 
@@ -26,12 +29,12 @@ def made() -> tuple[Tally, ModelSeries]:
     return tally, ModelSeries(tally, "m")
 
 
-def test_latencies_exist_from_the_start_and_nothing_else() -> None:
+def test_latencies_and_what_went_wrong_exist_from_the_start_and_nothing_else() -> None:
     tally, series = made()
     assert [(metric, attributes) for metric, attributes, _ in tally.classics()] == [
         (metric, (M,)) for metric in (TTFT, TPOT, E2E)
     ]
-    assert list(tally.totals()) == []
+    assert list(tally.totals()) == WENT_WRONG
     assert series.ttft is tally.latency(TTFT, (M,))
 
 
@@ -41,6 +44,7 @@ def test_what_is_counted_has_the_labels_of_the_signals() -> None:
     series.requests("ok", "batch").count += 2
     series.tokens("input").count += 3
     assert list(tally.totals()) == [
+        *WENT_WRONG,
         Number(REQUESTS, (M, (OUTCOME, "ok")), 1),
         Number(REQUESTS, (M, (OUTCOME, "ok"), (CLASS, "batch")), 2),
         Number(TOKENS, (M, (TOKEN_TYPE, "input")), 3),
@@ -55,12 +59,13 @@ def test_a_series_is_looked_up_once() -> None:
 
 def test_both_results_of_an_objective_begin_at_0() -> None:
     tally, series = made()
-    assert series.events(FIRST) is None
+    assert series.by_objective.get(id(FIRST)) is None
     events = series.judge_by(FIRST, "abc")
-    assert series.events(FIRST) is events
+    assert series.by_objective.get(id(FIRST)) is events
     events.bad.count += 1
     named = (M, (OBJECTIVE, "first"), (OBJECTIVE_HASH, "abc"))
     assert list(tally.totals()) == [
+        *WENT_WRONG,
         Number(SLO_EVENTS, (*named, (RESULT, "good")), 0),
         Number(SLO_EVENTS, (*named, (RESULT, "bad")), 1),
     ]
@@ -69,11 +74,11 @@ def test_both_results_of_an_objective_begin_at_0() -> None:
 def test_an_objective_without_a_hash_is_counted_nowhere() -> None:
     tally, series = made()
     series.judge_by(FIRST, None).good.count += 1
-    assert list(tally.totals()) == []
+    assert list(tally.totals()) == WENT_WRONG
 
 
 def test_events_are_forgotten() -> None:
     _, series = made()
     series.judge_by(FIRST, "abc")
     series.forget_events()
-    assert series.events(FIRST) is None
+    assert series.by_objective.get(id(FIRST)) is None

@@ -6,10 +6,13 @@ import time
 
 import pytest
 
+from sidecar.engines import ENGINES
 from sidecar.eye import Eye
+from sidecar.metrics_text import Page
 from sidecar.otlp_settings import read
 from sidecar.plan import Plan
 from sidecar.poller import Poller
+from sidecar.scrape import ServerSample
 from sidecar.telemetry import Telemetry, of_requests
 from sidecar.upstream import Target
 from slo.objective import Spec
@@ -105,3 +108,23 @@ async def test_that_nothing_is_judged_is_said_at_the_start(caplog: pytest.LogCap
         made.begin()
         await made.end()
     assert "has no objectives: nothing is judged" in caplog.text
+
+
+@on_asyncio
+async def test_what_was_noted_of_requests_is_sent_at_the_end() -> None:
+    for close in (True, False):
+        made, seen = telemetry(), list[str]()
+        made.eye.backlog.note(seen.append, "x")
+        if close:
+            made.close(0.1)
+        else:
+            await made.end()
+        assert seen == ["x"]
+
+
+@on_asyncio
+async def test_a_state_that_the_engine_does_not_tell_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    kv = spec("{name: kv, signal: kv_occupancy, threshold: 90%, target: 99%}")
+    made = telemetry(judged=kv)
+    made._page(Page({}, 0), ENGINES["vllm"], ServerSample("vllm"))
+    assert caplog.messages == ["objective kv cannot be backed: vllm's page does not tell its KV-cache occupancy"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sidecar.dialects import LOOK_BYTES
 from sidecar.http_head import RequestHead
 from sidecar.upload import Upload
-from tests.sidecar.test_fast_path import look
+from tests.sidecar.rig import AtOnce
 
 HOST = (b"host", b"api.test")
 SENT = b"POST /v1/chat/completions HTTP/1.1\r\nhost: api.test\r\n"
@@ -15,7 +15,7 @@ SENT = b"POST /v1/chat/completions HTTP/1.1\r\nhost: api.test\r\n"
 class Watched:
     """Stands for the watch: asks with `asked`, where it asks at all."""
 
-    usage: object | None = None
+    asks: bool = False
     asked: bytes = b""
     traceparent: bytes = b"00-0-0-01"
     seen: bytes = b""
@@ -24,8 +24,14 @@ class Watched:
     def body(self, data: bytes) -> None:
         self.seen += data
 
+    def came(self, body: bytes, at_ns: int) -> None:
+        self.seen, self.held_at_ns = body, at_ns
+
     def held(self, at_ns: int) -> None:
         self.held_at_ns = at_ns
+
+    def may_ask(self, _: RequestHead) -> bool:
+        return self.asks
 
     def asking(self, body: bytes) -> bytes:
         return self.asked or body
@@ -37,7 +43,7 @@ def upload(watch: Watched | None = None, *, chunked: bool = False, length: int |
     head = RequestHead(
         b"POST", b"/v1/chat/completions", 1, (HOST, *size, *coding), keep_alive=True, chunked=chunked, length=length
     )
-    found = Upload(head, watch, look)  # type: ignore[arg-type]
+    found = Upload(head, watch, AtOnce())  # type: ignore[arg-type]
     found.begin(prefix=b"", host=None)
     return found
 
@@ -83,7 +89,7 @@ def test_the_watch_sees_the_body_and_when_it_was_whole() -> None:
 
 
 def test_a_request_that_may_be_asked_is_held_until_it_is_whole() -> None:
-    found = upload(Watched(usage=object(), asked=b"abcdef"), length=4)
+    found = upload(Watched(asks=True, asked=b"abcdef"), length=4)
     found.body(b"ab")
     assert found.take() == b""
     found.body(b"cd")
@@ -92,9 +98,29 @@ def test_a_request_that_may_be_asked_is_held_until_it_is_whole() -> None:
 
 
 def test_one_too_long_to_look_into_goes_as_it_came() -> None:
-    found = upload(Watched(usage=object(), asked=b"never"), length=LOOK_BYTES + 1)
+    found = upload(Watched(asks=True, asked=b"never"), length=LOOK_BYTES + 1)
     found.body(b"a" * LOOK_BYTES)
     assert found.take() == b""
     found.body(b"b")
     found.end((), 1)
     assert found.take().endswith(b"\r\n\r\n" + b"a" * LOOK_BYTES + b"b")
+
+
+def test_a_request_in_one_piece_leaves_at_once_asked_where_it_may_be() -> None:
+    body = b'{"stream":true}'
+    for asks, text in ((False, body), (True, b'{"asked":true,"stream":true}')):
+        watch = Watched(asks=asks, asked=text)
+        found = upload(watch, length=len(body))
+        found.at_once(body, 7)
+        assert (found.whole, found.unsent_bytes > len(text)) == (True, True)
+        size = b"content-length: %d\r\ntraceparent: 00-0-0-01\r\n\r\n" % len(text)
+        assert found.take() == SENT + size + text
+        found.looked_at()
+        found.looked_at()
+        assert (watch.seen, watch.held_at_ns) == (body, 7)
+
+
+def test_one_that_speaks_of_no_stream_is_not_asked() -> None:
+    found = upload(Watched(asks=True, asked=b"never"), length=2)
+    found.at_once(b"{}", 7)
+    assert found.take().endswith(b"\r\n\r\n{}")

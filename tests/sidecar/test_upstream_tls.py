@@ -25,7 +25,7 @@ from sidecar.tls import Trust
 from sidecar.upstream import Pool, Target
 from slo.signals import LATENCY_BUCKETS_S
 from tests.sidecar.certificates import AUTHORITY, STRANGER, server_context
-from tests.sidecar.rig import Received, chat, completion, on_a_loop, raw, read_message, sized, until
+from tests.sidecar.rig import Received, chat, completion, listening, on_a_loop, raw, read_message, sized, until
 
 Wild = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OURS = Trust(ca=AUTHORITY)
@@ -67,18 +67,24 @@ async def behind_unix(wild: Wild, path: Path) -> AsyncIterator[Target]:
 class Before:
     """A proxy before a target, and what its eye saw."""
 
-    def __init__(self, target: Target, trust: Trust | None = None) -> None:
-        self.ended = list[EndedRequest]()
+    def __init__(self, target: Target, trust: Trust | None = None, *, connect_s: float = 5.0) -> None:
+        self._ended = list[EndedRequest]()
         loop = asyncio.get_running_loop()
         self.eye = Eye(
             DeadlineTimer(loop),
             tally=Tally(lambda _: LATENCY_BUCKETS_S),
             labels=ModelLabels(100),
-            ended=self.ended.append,
+            ended=self._ended.append,
             class_header=b"x-firsttoken-class",
         )
-        self.door = Door(Pool(target, tls=ServerTls(trust)), self.eye, Manners())
+        self.door = Door(Pool(target, connect_s=connect_s, tls=ServerTls(trust)), self.eye, Manners())
         self.port = 0
+
+    @property
+    def ended(self) -> list[EndedRequest]:
+        """Every request that was over until now."""
+        self.eye.catch_up()
+        return self._ended
 
     async def __aenter__(self) -> "Before":
         self._server = await asyncio.get_running_loop().create_server(self.door, "127.0.0.1", 0)
@@ -353,6 +359,21 @@ def test_a_unix_socket_that_is_not_there_is_a_server_that_is_down(tmp_path: Path
                 await get(target, "/metrics")
 
     run()
+
+
+@on_a_loop
+async def test_a_server_that_lets_us_wait_for_its_connection_is_a_timeout() -> None:
+    """Our own limit ends the request, so that is its outcome."""
+
+    async def silent(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(1000)
+
+    async with listening(silent) as port, Before(Target("https", "127.0.0.1", port), connect_s=0.05) as before:
+        answer = await before.ask(chat())
+        assert answer.head.startswith(b"HTTP/1.1 504 Gateway Timeout")
+        assert b'"type":"connect_timeout"' in answer.body
+        record = before.ended[0].record
+        assert (record.outcome, record.error_type) == ("timeout", "connect_timeout")
 
 
 def test_a_full_queue_at_a_unix_socket_is_waited_for(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sidecar.dialects import LOOK_BYTES
 from sidecar.http_head import RequestHead
-from sidecar.usage_ask import OPTIONS, accepts_packing, can_edit, edited, resized
+from sidecar.usage_ask import OPTIONS, accepts_packing, can_edit, edited, edited_at_a_glance, resized
 
 ADDED = b'"stream_options":{"include_usage":true},'
 
@@ -110,6 +110,7 @@ def test_the_body_says_the_same_and_asks(
         assert text is None
         return
     assert text is not None
+    assert edited_at_a_glance(body) in (None, text)
     assert json.loads(text) == dict(items) | {"stream_options": {"include_usage": True}}
     old, new = (b"", ADDED) if options is ... else (b"null", OPTIONS) if options is None else (b"false", b"true")
     assert text in (body[:at] + new + body[at + len(old) :] for at in range(len(body)) if body[at:].startswith(old))

@@ -217,3 +217,33 @@ def test_an_answer_that_is_no_stream_passes_as_it_comes() -> None:
     for status, kind in ((200, b"application/json"), (400, b"text/event-stream")):
         head = ResponseHead(status, b"", ((b"Content-Type", kind),), keep_alive=True, framing="chunked")
         assert asking.answered(head) is None
+
+
+TEACHING: dict[str, tuple[dict[str, Any], bool]] = {
+    "a stream while nothing is known": ({}, True),
+    "a stream that asks by itself": ({"stream_options": {"include_usage": True}}, False),
+    "one that would take a packed stream": ({"stream_options": {"include_usage": True}, "fields": (GZIP,)}, True),
+}
+
+
+@pytest.mark.parametrize("case", TEACHING)
+def test_whose_end_may_change_what_others_are_asked(case: str) -> None:
+    members, expected = dict(TEACHING[case][0]), TEACHING[case][1]
+    asking = UsagePolicy("auto", "vllm").candidate(request(*members.pop("fields", ())), CHAT)
+    assert asking is not None
+    body = orjson.dumps({"model": "m", "stream": True, "messages": []} | members)
+    assert asking.edit(read_ask(CHAT, body), body) is None
+    assert asking.teaches is expected
+
+
+def test_an_asked_stream_teaches_until_its_count_was_hidden() -> None:
+    asking = UsagePolicy("on").candidate(request(), CHAT)
+    assert asking is not None
+    body = orjson.dumps({"model": "m", "stream": True, "messages": []})
+    assert asking.edit(read_ask(CHAT, body), body) is not None
+    head = ResponseHead(200, b"", ((b"Content-Type", b"text/event-stream"),), keep_alive=True, framing="chunked")
+    hide = asking.answered(head)
+    assert hide is not None
+    assert asking.teaches
+    hide.feed(WITH_USAGE)
+    assert not asking.teaches

@@ -8,10 +8,11 @@ import pytest
 from sidecar.dialects import LOOK_BYTES, TAIL_BYTES
 from sidecar.http_head import RequestHead, ResponseHead
 from sidecar.watch import Watch
-from slo.signals import OTHER_MODEL
-from tests.sidecar.rig import CHAT, Rig, delta, on_a_loop, proxied, raw
+from slo.signals import OTHER_MODEL, TELEMETRY_FAULTS
+from tests.sidecar.rig import CHAT, Rig, delta, on_a_loop, proxied, raw, spec
 
 S = 1_000_000_000
+JUDGED = spec("{name: whole, signal: e2e, percentile: 95, threshold: 20s}")
 
 
 def watched(rig: Rig, *fields: tuple[bytes, bytes], trusted: bool = True) -> Watch:
@@ -59,7 +60,7 @@ async def test_a_long_body_is_known_by_its_beginning_and_its_end(size: int, step
             watch.body(body[start : start + step])
         watch.held(1)
         assert watch.model == "late"
-        assert len(watch._head) == 0
+        assert watch._glimpse is None
         watch.left(2)
 
 
@@ -108,9 +109,9 @@ async def test_what_asks_for_no_generation_is_not_counted() -> None:
 @on_a_loop
 async def test_times_hang_on_the_monotonic_clock() -> None:
     async with proxied(raw(b"")) as rig:
+        before_ns = time.time_ns()
         watch, t0_ns = watched(rig), time.monotonic_ns()
         watch.body(BODY)
-        before_ns = time.time_ns()
         watch.held(t0_ns)
         watch.lost(t0_ns + S, "upstream_closed")
         (ended,) = rig.ended
@@ -144,3 +145,68 @@ async def test_a_model_gets_its_label_with_the_first_good_answer() -> None:
         assert watch.label == "m"
         watch.left(3)
         await asyncio.sleep(0)
+
+
+JSON = ResponseHead(200, b"OK", ((b"Content-Type", b"application/json"),), keep_alive=True, framing="length")
+WHOLE = (
+    b'{"model":"m-1","choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"completion_tokens":3}}'
+)
+ANSWERS = {
+    "the usual": (JSON, WHOLE),
+    "of another type": (OK, delta("a")),
+    "of no type": (ResponseHead(200, b"OK", (), keep_alive=True, framing="length"), WHOLE),
+    "an error": (ResponseHead(503, b"", JSON.headers, keep_alive=True, framing="length"), b'{"error":"full"}'),
+    "an error within": (JSON, b'{"error":{"type":"overloaded"}}'),
+    "empty": (JSON, b""),
+    "cut short": (JSON, WHOLE[:-2]),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+@pytest.mark.parametrize("together", [True, False])
+@on_a_loop
+async def test_an_answer_in_one_read_is_what_it_is_in_several(case: str, *, together: bool) -> None:
+    head, body = ANSWERS[case]
+    async with proxied(raw(b"")) as rig:
+        whole, pieces = watched(rig), watched(rig)
+        whole.came(BODY, 1 * S)
+        if together:
+            whole.answered_whole(body, head, 2 * S)
+        else:
+            whole.answered(head, 2 * S - 5)
+            whole.whole(body, 2 * S)
+        pieces.body(BODY)
+        pieces.held(1 * S)
+        pieces.answered(head, 2 * S - 5)
+        for byte in body:
+            pieces.read(bytes((byte,)), 2 * S)
+        pieces.complete(2 * S, True)
+        (one, other) = rig.ended
+        assert one.record == other.record
+        assert rig.eye.in_flight == 0
+
+
+@on_a_loop
+async def test_a_fault_on_the_short_way_leaves_the_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("secret")
+
+    monkeypatch.setattr("sidecar.watch.record_of", broken)
+    async with proxied(raw(b"")) as rig:
+        watch = watched(rig)
+        watch.came(BODY, 1 * S)
+        watch.answered_whole(WHOLE, JSON, 2 * S)
+        assert rig.outcomes() == {"ok": 1}
+        assert [point.value for point in rig.tally.totals() if point.metric is TELEMETRY_FAULTS] == [1]
+
+
+@on_a_loop
+async def test_a_request_that_is_noted_and_over_before_anybody_looks_sets_no_timer() -> None:
+    async with proxied(raw(b""), objectives=JUDGED) as rig:
+        for ends in (True, False):
+            watch, note = watched(rig), rig.eye.backlog.note
+            note(watch.came, BODY, time.monotonic_ns())
+            if ends:
+                note(watch.left, time.monotonic_ns())
+            rig.eye.backlog.settle()
+            assert len(rig.eye.timer) == (not ends)

@@ -6,7 +6,7 @@ DEMO_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-engines check generate bench soak clean prerequisites
+.PHONY: help setup demo test test-engines check generate bench corpus soak torture clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,14 +34,20 @@ generate: $(BIN)/.dev ## write alerts/generated, dashboards/generated and the ge
 	@$(BIN)/firsttoken dashboards build --slo slo.yaml --out dashboards/generated
 	@$(BIN)/python -m tests.generate_docs
 
-bench: $(BIN)/.dev ## measure every promise of speed, about 10 minutes
-	@for script in bench/middleware.py bench/proxy.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+bench: $(BIN)/.dev ## measure every promise of speed, about 15 minutes
+	@for script in bench/middleware.py bench/proxy.py bench/collector.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+corpus: $(BIN)/.dev ## judge 850 months of incidents by our burn tiers and by the classic set, about 3 minutes
+	@$(BIN)/python bench/alerts.py
 
 soak: $(BIN)/.dev ## 10 minutes of 200 streams with everything going wrong: nothing lost, nothing leaked
 	@$(BIN)/python bench/soak.py --check
 
+torture: $(BIN)/.dev ## 12 minutes of kill -9, full disks and databases that are away: counted once, all of it
+	@TORTURE=long $(BIN)/python -m pytest tests/collector/torture $(PYTEST_ARGS)
+
 clean: ## remove what the targets made
-	rm -rf .venv .venv-vllm .demo build dist artifacts *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .venv-vllm .venv-rotel .demo build dist artifacts *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
 prerequisites:
 	@command -v git >/dev/null || { echo "git is missing: apt-get install git"; exit 1; }

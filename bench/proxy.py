@@ -15,20 +15,19 @@ import gc
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 import uvloop
 from rig.arms import NAMES, NGINX_MISSING, nginx_path, starter
-from rig.figures import Comparison, Figures, Row, Turn
+from rig.figures import Figures, Turn
 from rig.promises import verdicts
 from rig.stand import FULL, QUICK, SMOKE, Lengths, Stand, running
+from rig.table import markdown, table
 from rig.turns import GROUPS, MEASUREMENTS, Measurement
 
 # The run.
@@ -81,46 +80,6 @@ def say(line: str, *, stays: bool = False) -> None:
 
 
 # What is printed.
-
-
-def table(figures: Figures) -> Iterator[str]:
-    for row in figures.rows():
-        yield row.headline
-        width = max(map(len, figures.arms(row)))
-        for arm in figures.arms(row):
-            yield f"  {arm:{width}} {line_of(figures, row, arm)}"
-
-
-def line_of(figures: Figures, row: Row, arm: str) -> str:
-    values = figures.values(row, arm)
-    line = f" least {min(values):9.2f}  median {statistics.median(values):9.2f}"
-    if (found := related(figures, row, arm)) is not None:
-        by_round = f"by round {found.median:.2f} ({found.low:.2f} to {found.high:.2f})"
-        line += f"   {'x' if row.relation == 'times' else 'over'} {row.base} {found.of_least:7.2f}, {by_round}"
-    doubts = "; ".join(figures.doubts(row, arm))
-    return f"{line}   ! {doubts}" if doubts else line
-
-
-def related(figures: Figures, row: Row, arm: str) -> Comparison | None:
-    """An arm to its row's base, where that says something."""
-    if row.relation == "alone" or arm == row.base:
-        return None
-    return figures.compared(row, arm, row.base, relation=row.relation)
-
-
-def markdown(figures: Figures, arms: list[str]) -> Iterator[str]:
-    """The least values, for README.md: in brackets as so many times nginx, or as so much over direct."""
-    yield f"| | {' | '.join(arms)} |"
-    yield f"|---{'|---:' * len(arms)}|"
-    for row in figures.rows():
-        cells = []
-        for arm in arms:
-            values = figures.values(row, arm)
-            cell = f"{min(values):.{0 if min(values) >= 100 else 2}f}" if values else ""
-            if (found := related(figures, row, arm)) is not None:
-                cell += f" (x {found.of_least:.2f})" if row.relation == "times" else f" ({found.of_least:+.2f})"
-            cells.append(cell)
-        yield f"| {row.title}, {row.unit} | {' | '.join(cells)} |"
 
 
 def machine() -> str:

@@ -1,8 +1,8 @@
 """The body of one OTLP/HTTP request: headers and chunks in, unpacked bytes out, within limits. No socket, no clock.
 
-Unpacking stops at the limit however well the body was packed, so a small body cannot grow into memory. Raises
-`RefusedError` with the status that OTLP/HTTP asks for: 415 for a type or encoding nobody here speaks, 413 beyond a
-limit, 400 for bytes that are not what they say.
+Unpacking stops at the limit however well the body was packed, so a small body cannot grow into memory, and goes a step
+at a time, so that nobody else waits for a long one. Raises `RefusedError` with the status that OTLP/HTTP asks for: 415
+for a type or encoding nobody here speaks, 413 beyond a limit, 400 for bytes that are not what they say.
 """
 
 import zlib
@@ -17,7 +17,14 @@ MAX_JSON_BYTES = 8 << 20
 """JSON is read at a tenth of the speed of protobuf, into ten times the memory."""
 PROTOBUF: Final = "application/x-protobuf"
 JSON: Final = "application/json"
-_WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+STEP_BYTES = 1 << 20
+"""What is unpacked at a time: a few milliseconds of work."""
+ENCODINGS = "gzip, deflate or identity"
+_GZIP = 31
+_ZLIB = 15
+_RAW = -15
+_WINDOW_BITS = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": _ZLIB}
+_ZLIB_HEAD_BYTES = 2
 
 Form = Literal["application/x-protobuf", "application/json"]
 
@@ -43,13 +50,14 @@ class Unpacking:
     _size: int = 0
     _parts: list[bytes] = field(default_factory=list)
     _unpacker: "zlib._Decompress | None" = None
+    _rest: bytes = b""
+    _has_more: bool = False
     _refusal: RefusedError | UnavailableError | None = None
 
     def __post_init__(self) -> None:
         self.encoding = self.encoding.strip().lower() or "identity"
         if self.encoding != "identity" and self.encoding not in _WINDOW_BITS:
-            self._refusal = RefusedError(415, f"content-encoding {self.encoding}: send gzip, deflate or identity")
-        self._restart()
+            self._refusal = RefusedError(415, f"content-encoding {self.encoding}: send {ENCODINGS}")
 
     def expect(self, content_length: str | None) -> None:
         """Refuse what says beforehand that it is too long."""
@@ -58,11 +66,16 @@ class Unpacking:
 
     @property
     def size(self) -> int:
-        """Bytes that were unpacked so far."""
-        return self._size
+        """Bytes that were unpacked so far and are kept."""
+        return self._size if self._refusal is None else 0
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something fed is not unpacked yet: feed nothing, to go on by a step."""
+        return self._has_more and self._refusal is None
 
     def feed(self, chunk: bytes) -> bool:
-        """Take the next chunk; whether the body is still good. Of a bad one nothing is kept."""
+        """Take the next chunk, and unpack a step; whether the body is still good. Of a bad one nothing is kept."""
         if self._refusal is None:
             try:
                 self._feed(chunk)
@@ -72,7 +85,9 @@ class Unpacking:
 
     def finish(self) -> bytes:
         """The unpacked body. Raises what it was refused for."""
-        if self._refusal is None and self._unpacker is not None and not self._unpacker.eof and self._received:
+        assert not self.has_more
+        is_whole = self.encoding == "identity" or not self._received or (self._unpacker and self._unpacker.eof)
+        if not is_whole:
             self.refuse(RefusedError(400, f"the {self.encoding} body ends too early"))
         if self._refusal is not None:
             raise self._refusal
@@ -87,25 +102,40 @@ class Unpacking:
         self._received += len(chunk)
         if self._received > self.max_body:
             raise self._too_long()
-        if self._unpacker is None:
+        if self.encoding == "identity":
             self._keep(chunk)
+        elif chunk or self._has_more:
+            self._unpack(self._rest + chunk)
+
+    def _unpack(self, data: bytes) -> None:
+        """Unpack one step of the data, and hold back the rest of it."""
+        unpacker = self._begun(data)
+        if unpacker is None:
+            self._rest = data
             return
-        while chunk:
-            if self._unpacker.eof:
-                self._restart()
-            chunk = self._unpack(self._unpacker, chunk)
-
-    def _restart(self) -> None:
-        if self.encoding in _WINDOW_BITS:
-            self._unpacker = zlib.decompressobj(_WINDOW_BITS[self.encoding])
-
-    def _unpack(self, unpacker: "zlib._Decompress", chunk: bytes) -> bytes:
-        """Unpack within the room left; the bytes that belong to a next gzip member come back."""
         try:
-            self._keep(unpacker.decompress(chunk, self.max_unpacked - self._size + 1))
+            step = unpacker.decompress(data, STEP_BYTES)
         except zlib.error:
             raise RefusedError(400, f"the body is not {self.encoding}") from None
-        return unpacker.unused_data
+        self._keep(step)
+        self._rest = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+        # A full step may leave bytes inside the unpacker, though it took all that it was fed.
+        self._has_more = bool(self._rest) or (len(step) == STEP_BYTES and not unpacker.eof)
+
+    def _begun(self, data: bytes) -> "zlib._Decompress | None":
+        """The unpacker for the data: a new one for the first and for each further gzip member; None while too little
+        is there to choose by."""
+        if self._unpacker is not None and not self._unpacker.eof:
+            return self._unpacker
+        bits = _WINDOW_BITS[self.encoding]
+        if self.encoding == "deflate":
+            if self._unpacker is not None:
+                raise RefusedError(400, "the deflate body goes on after its end")
+            if len(data) < _ZLIB_HEAD_BYTES:
+                return None
+            bits = _ZLIB if _is_zlib(data) else _RAW
+        self._unpacker = zlib.decompressobj(bits)
+        return self._unpacker
 
     def _keep(self, data: bytes) -> None:
         self._size += len(data)
@@ -115,3 +145,8 @@ class Unpacking:
 
     def _too_long(self) -> RefusedError:
         return RefusedError(413, f"the body is longer than {self.max_body} bytes: send smaller batches")
+
+
+def _is_zlib(data: bytes) -> bool:
+    """Whether the data begins as zlib's do (RFC 1950): RFC 9110 means these by deflate, but some send them bare."""
+    return data[0] & 0x0F == zlib.DEFLATED and int.from_bytes(data[:2]) % 31 == 0

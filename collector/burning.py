@@ -1,229 +1,229 @@
-"""One objective of one model judged: burn of every window, budget, and the alerts these ask for.
+"""Every objective judged: burn of every window, budget, and the alerts these ask for.
 
-Takes the tracks of the objective (one a hash that is exported now) and speaks for the worst: the highest burn, the
-lowest budget, the furthest alert. The arithmetic is `slo.burn`'s.
+Takes each objective of each model with its tracks (one a hash that is exported now) and speaks for the worst of them:
+the highest burn, the lowest budget, the furthest alert. The arithmetic is `slo.burn`'s. What is asked of all, every
+tick, is asked of arrays; a tier is only looked at closely where its alert fires already or its long window holds
+enough bad events to start one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from collector import alerting
+import numpy as np
+
+from collector import burn_alert
 from collector.alerting import Alert, AlertKey, Wanted
-from collector.coverage import of_series
-from collector.events import Held
+from collector.columns import Columns, columns, or_none, runs
+from collector.histogram import Counts, Floats
+from collector.tally import Tally
 from collector.track import Track
+from collector.verdicts import BudgetRow, BurnRow
 from collector.windows import Windows
 from slo import burn
 from slo.burn import Tier, WindowCounts
-from slo.quantity import duration_text, percent_text, plain
-from slo.signals import OTHER_MODEL, SIGNALS
+from slo.objective import Objective
+from slo.signals import OTHER_MODEL
 
 HOUR_S = 3600
-BUDGET_EXHAUSTED = "LLMBudgetExhausted"
 FURTHER = {"ok": 0, "pending": 1, "firing": 2}
+NEARLY = 1 - 1e-9
+"""Floats may be off by their last digit: what comes this near to a tier's threshold is compared exactly."""
 
 
 @dataclass(frozen=True, slots=True)
-class BurnRow:
-    """Burn of one objective over one window; the columns of table `burn_rate`. `basis` is `counts` (exact) or
-    `histogram`; `unsure` events of the latter lie in a bucket that the threshold cuts."""
+class Promise:
+    """One objective of one model, by its tracks; `tiers` and `windows_s` are the objective's, the same object for all
+    its models."""
 
-    at_s: int
-    environment: str
-    service: str
-    model: str
-    objective: str
-    window_s: int
-    good: int
-    bad: int
-    burn: float | None
-    coverage: float
-    basis: str
-    unsure: int
+    tracks: Sequence[Track]
+    tiers: Sequence[Tier]
+    windows_s: Sequence[int]
 
-
-@dataclass(frozen=True, slots=True)
-class BudgetRow:
-    """Budget of one objective over its period; the columns of table `budget`."""
-
-    at_s: int
-    environment: str
-    service: str
-    model: str
-    objective: str
-    good: int
-    bad: int
-    allowance: float
-    remaining: float
-    exhausted_in_s: float | None
-    coverage: float
-    basis: str
+    @property
+    def objective(self) -> Objective:
+        return self.tracks[0].objective
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is to be said of one objective and model now."""
+    """What is to be said of all of them now."""
 
-    burns: tuple[BurnRow, ...]
-    budget: BudgetRow
+    burns: Columns[BurnRow]
+    budgets: Columns[BudgetRow]
     wanted: tuple[Wanted, ...]
 
 
-def judge(
-    windows: Windows, found: Sequence[Track], *, tiers: Sequence[Tier], alerts: Mapping[AlertKey, Alert]
-) -> Judgement:
-    """Judge one objective and model from its tracks, by the objective's tiers. `alerts` are those pending or firing: a
-    tier that fires ends by other rules than it starts by."""
-    judged = [_Judged(windows, track) for track in found]
-    objective = found[0].objective
-    burns = tuple(_worst_burn([one.burn(window_s) for one in judged]) for window_s in burn.windows_s(objective))
-    budget = min((one.budget() for one in judged), key=lambda row: row.remaining)
-    wanted = [_tier(judged, tier, alerts=alerts, budget=budget) for tier in tiers]
-    wanted.append(_exhausted(found[0], budget))
-    return Judgement(burns, budget, tuple(one for one in wanted if one is not None))
-
-
-class _Judged:
-    """One track with its figures."""
-
-    def __init__(self, windows: Windows, track: Track) -> None:
-        self.track = track
-        self._windows = windows
-        self._service = track.environment, track.spec.service
-        first_s = windows.events.first_s(track.keys)
-        self._held: dict[int, Held] = {}
-        self._age_s = 0 if first_s is None else windows.now_s + windows.plan.tick_s - first_s
-
-    def _coverage(self, window_s: int) -> float:
-        return of_series(self._windows.coverage(self._service, window_s), window_s=window_s, age_s=self._age_s)
-
-    def held(self, window_s: int) -> Held:
-        """The events of a window."""
-        if window_s not in self._held:
-            self._held[window_s] = self._windows.events.held(self.track.keys, window_s)
-        return self._held[window_s]
-
-    def _who(self) -> tuple[int, str, str, str, str]:
-        track = self.track
-        return self._windows.now_s, track.environment, track.spec.service, track.model, track.objective.name
-
-    def burn(self, window_s: int) -> BurnRow:
-        held = self.held(window_s)
-        rate = burn.burn_rate(held.bad, held.good + held.bad, self.track.objective.allowed_bad)
-        coverage = self._coverage(window_s)
-        return BurnRow(*self._who(), window_s, held.good, held.bad, rate, coverage, self.track.basis, held.unsure)
-
-    def budget(self) -> BudgetRow:
-        objective, tick_s = self.track.objective, self._windows.plan.tick_s
-        held, hour = self.held(objective.window), self.held(HOUR_S)
-        age = min(max(self._age_s, tick_s) / objective.window, 1.0)
-        left = burn.budget(objective, good=held.good, bad=held.bad, age=age, bad_per_s=hour.bad / HOUR_S)
-        figures = float(left.allowance), left.remaining, left.exhausted_in_s
-        coverage = self._coverage(objective.window)
-        return BudgetRow(*self._who(), held.good, held.bad, *figures, coverage, self.track.basis)
-
-    def counts(self, tier: Tier, window_s: int) -> WindowCounts:
-        held = self.held(window_s)
-        spans = self._windows.events.bad_spans(self.track.keys, window_s, spread_s=tier.spread_s)
-        return WindowCounts(held.good, held.bad, self._coverage(window_s), spans)
-
-
-def _worst_burn(rows: Sequence[BurnRow]) -> BurnRow:
-    return max(rows, key=lambda row: -1.0 if row.burn is None else row.burn)
-
-
-def _tier(
-    judged: Sequence[_Judged], tier: Tier, *, alerts: Mapping[AlertKey, Alert], budget: BudgetRow
-) -> Wanted | None:
-    """The tier's alert, when it should pend or fire."""
-    track = judged[0].track
-    if track.model == OTHER_MODEL and tier.notify == "page":
-        return None  # what was asked for beyond the known names counts in `*`, and pages nobody alone
-    name = SIGNALS[track.objective.signal].alert
-    key = AlertKey(name, track.environment, track.spec.service, track.model, track.objective.name, tier.name)
-    before = alerts.get(key)
-    firing = before is not None and before.state == "firing"
-    states = [
-        burn.next_state(tier, firing=firing, long=one.counts(tier, tier.long_s), short=one.counts(tier, tier.short_s))
-        for one in judged
+def judge(windows: Windows, promises: Sequence[Promise], *, alerts: Mapping[AlertKey, Alert]) -> Judgement:
+    """Judge the promises, those of one objective together. `alerts` are those pending or firing: a tier that fires ends
+    by other rules than it starts by."""
+    if not promises:
+        return Judgement(columns(BurnRow), columns(BudgetRow), ())
+    court = _Court(windows, promises)
+    budgets = list(court.budgets())
+    wanted = [
+        court.alert(number, tier, alerts=alerts, budget=budgets[number]) for number, tier in court.stirred(alerts)
     ]
-    state = max(states, key=FURTHER.__getitem__)
-    if state == "ok":
-        return None
-    worst = _worst_burn([one.burn(tier.long_s) for one in judged])
-    return Wanted(key, state, _labels(track, key, tier), _burn_annotations(track, key, tier, worst, budget))
+    spent = [
+        burn_alert.exhausted(one.tracks[0], row)
+        for one, row in zip(promises, budgets, strict=True)
+        if row.remaining <= 0
+    ]
+    return Judgement(court.burns(), columns(BudgetRow, budgets), tuple(one for one in (*wanted, *spent) if one))
 
 
-def _exhausted(track: Track, budget: BudgetRow) -> Wanted | None:
-    """The ticket for a spent budget; none while too little of the period is known."""
-    if budget.remaining > 0 or budget.coverage < burn.MIN_COVERAGE_EXHAUSTED:
-        return None
-    key = AlertKey(BUDGET_EXHAUSTED, track.environment, track.spec.service, track.model, track.objective.name)
-    window = duration_text(track.objective.window)
-    return Wanted(
-        key,
-        "firing",
-        _labels(track, key, None),
-        alerting.annotations(
-            summary=f"Objective {track.objective.name} of {track.spec.service} has spent its error budget.",
-            description=(
-                f"{_subject(track)}: {budget.bad} of {budget.good + budget.bad} events of the last {window} were bad "
-                f"({_promise(track)}); {budget.allowance:.0f} may be. Budget left: {_share(budget.remaining)}."
-            ),
-            runbook_url=track.objective.runbook_url or alerting.runbook(key.name),
-        ),
-    )
+class _Court:
+    """Promises with the figures of their tracks; those of one promise lie from `_firsts` of it on."""
 
+    def __init__(self, windows: Windows, promises: Sequence[Promise]) -> None:
+        self._windows = windows
+        self._promises = promises
+        self._tally = Tally(windows, [track for one in promises for track in one.tracks])
+        sizes = [len(one.tracks) for one in promises]
+        self._firsts: Counts = np.cumsum([0, *sizes])[:-1]
+        self._basis = [track.basis for track in self._tally.tracks]
+        self._several = [number for number, size in enumerate(sizes) if size > 1]
+        allowed = {id(one.tiers): float(one.objective.allowed_bad) for one in promises}
+        self._rated: dict[int, Floats] = {}
+        self._spoken: dict[int, Counts] = {}
+        self._allowed = np.array([allowed[id(one.tiers)] for one in promises for _ in one.tracks])
 
-def _labels(track: Track, key: AlertKey, tier: Tier | None) -> alerting.Pairs:
-    routed: dict[str, str | None] = {"severity": "warning", "notify": "ticket"}
-    if tier is not None:
-        routed = {"severity": tier.severity, "notify": tier.notify}
-        routed |= {"long_window": duration_text(tier.long_s), "short_window": duration_text(tier.short_s)}
-    return alerting.labels(key, {**track.objective.labels, **routed, "owner": track.objective.owner})
+    def _of(self, number: int) -> range:
+        """The tracks of a promise."""
+        first = int(self._firsts[number])
+        return range(first, first + len(self._promises[number].tracks))
 
+    def _rates(self, window_s: int) -> Floats:
+        """Burn of each track, NaN without events."""
+        if window_s not in self._rated:
+            good, bad, _ = self._tally.events(window_s).T
+            with np.errstate(divide="ignore", invalid="ignore"):
+                self._rated[window_s] = bad / (good + bad) / self._allowed
+        return self._rated[window_s]
 
-def _burn_annotations(track: Track, key: AlertKey, tier: Tier, worst: BurnRow, budget: BudgetRow) -> alerting.Pairs:
-    long, rate = duration_text(tier.long_s), worst.burn or 0.0
-    ends = "no bad event came in the last hour"
-    if budget.exhausted_in_s is not None:
-        ends = "it is spent" if budget.exhausted_in_s == 0 else f"it ends in {_span(budget.exhausted_in_s)}"
-    return alerting.annotations(
-        summary=(
-            f"Objective {track.objective.name} of {track.spec.service} burns its error budget too fast "
-            f"(tier {tier.name}, over {long})."
-        ),
-        description=(
-            f"{_subject(track)}: {worst.bad} of {worst.good + worst.bad} events of the last {long} were bad "
-            f"({_promise(track)}; {percent_text(track.objective.allowed_bad)} may be). Burn {rate:.2f}, alert above "
-            f"{burn.factor_text(tier)}. Budget left: {_share(budget.remaining)}; {ends}."
-        ),
-        runbook_url=track.objective.runbook_url or alerting.runbook(key.name),
-    )
+    def _worst(self, window_s: int) -> Counts:
+        """The track of each promise that burns most, the first of equals."""
+        if window_s not in self._spoken:
+            rates, worst = self._rates(window_s), self._firsts.copy()
+            for number in self._several:
+                tracks = self._of(number)
+                worst[number] = max(tracks, key=lambda track: -1.0 if np.isnan(rates[track]) else rates[track])
+            self._spoken[window_s] = worst
+        return self._spoken[window_s]
 
+    def burns(self) -> Columns[BurnRow]:
+        """Every window of every promise: those of one promise together, the windows ascending."""
+        found: list[list[object]] = [[] for _ in range(12)]
+        sizes = [len(one.windows_s) for one in self._promises]
+        first = 0
+        for windows_s, some in groupby(self._promises, key=lambda one: one.windows_s):
+            until = first + len(list(some))
+            for column, more in zip(found, self._burns(first, until, windows_s), strict=True):
+                column.extend(more)
+            first = until
+        return Columns(BurnRow, tuple(found), runs(sizes))
 
-def _subject(track: Track) -> str:
-    environment = f" in {track.environment}" if track.environment else ""
-    return f"{track.spec.service}{environment}, model {track.model}"
+    def _burns(self, first: int, until: int, windows_s: Sequence[int]) -> Iterator[Sequence[object]]:
+        """The columns of a stretch of promises that all have these windows."""
+        rates = [self._rates(window_s) for window_s in windows_s]
+        speaks = [self._worst(window_s)[first:until] for window_s in windows_s]
+        events = [self._tally.events(window_s)[who] for window_s, who in zip(windows_s, speaks, strict=True)]
+        coverage = [self._tally.coverage(window_s)[who] for window_s, who in zip(windows_s, speaks, strict=True)]
+        good, bad, unsure = np.stack(events, axis=1).reshape(-1, 3).T.tolist()
+        tracks = [one.tracks[0] for one in self._promises[first:until] for _ in windows_s]
+        yield [self._windows.now_s] * len(tracks)
+        yield [track.environment for track in tracks]
+        yield [track.spec.service for track in tracks]
+        yield [track.model for track in tracks]
+        yield [track.objective.name for track in tracks]
+        yield [*windows_s] * (until - first)
+        yield good
+        yield bad
+        yield or_none(np.stack([of[who] for of, who in zip(rates, speaks, strict=True)], axis=1).reshape(-1))
+        yield np.stack(coverage, axis=1).reshape(-1).tolist()
+        yield [self._basis[track] for track in np.stack(speaks, axis=1).reshape(-1).tolist()]
+        yield unsure
 
+    def budgets(self) -> Iterator[BudgetRow]:
+        """The lowest budget of each promise."""
+        for number in range(len(self._promises)):
+            yield min((self._budget(track) for track in self._of(number)), key=lambda row: row.remaining)
 
-def _promise(track: Track) -> str:
-    """What a bad event is, in words."""
-    signal, threshold = SIGNALS[track.objective.signal], track.objective.threshold
-    if threshold is None:
-        return f"{signal.title}: no answer"
-    texts = {"duration": duration_text(threshold), "share": percent_text(threshold)}
-    return f"{signal.title} over {texts.get(signal.threshold, plain(threshold))}"
+    def _budget(self, number: int) -> BudgetRow:
+        track, tick_s = self._tally.tracks[number], self._windows.plan.tick_s
+        objective = track.objective
+        held = self._tally.held(number, objective.window)
+        age = min(max(self._tally.age_s(number), tick_s) / objective.window, 1.0)
+        bad_per_s = self._tally.held(number, HOUR_S).bad / HOUR_S
+        left = burn.budget(objective, good=held.good, bad=held.bad, age=age, bad_per_s=bad_per_s)
+        who = self._windows.now_s, track.environment, track.spec.service, track.model, objective.name
+        figures = float(left.allowance), left.remaining, left.exhausted_in_s
+        coverage = self._tally.covered(number, objective.window)
+        return BudgetRow(*who, held.good, held.bad, *figures, coverage, self._basis[number])
 
+    def stirred(self, alerts: Mapping[AlertKey, Alert]) -> set[tuple[int, Tier]]:
+        """The tiers of promises that may be anything but ok."""
+        return {*self._starting(), *self._going_on(alerts)}
 
-def _share(fraction: float) -> str:
-    return f"{100 * fraction:.1f}%"
+    def _starting(self) -> Iterator[tuple[int, Tier]]:
+        """Those whose long window may ask for an alert."""
+        tracks: defaultdict[int, list[int]] = defaultdict(list)
+        tiers: defaultdict[int, list[Tier]] = defaultdict(list)
+        first = 0
+        for _, some in groupby(self._promises, key=lambda one: id(one.tiers)):
+            held = list(some)
+            until = first + sum(len(one.tracks) for one in held)
+            for tier in held[0].tiers:
+                tracks[tier.long_s].extend(range(first, until))
+                tiers[tier.long_s].extend([tier] * (until - first))
+            first = until
+        for long_s, of in tracks.items():
+            good, bad, _ = self._tally.events(long_s)[of].T
+            alike = {id(tier): tier for tier in tiers[long_s]}  # equal tiers of two objectives are two objects
+            needed = {number: float(tier.bad_share_needed) for number, tier in alike.items()}
+            asked = np.array([needed[id(tier)] for tier in tiers[long_s]])
+            counts = np.array([tier.min_bad_events for tier in tiers[long_s]])
+            near = bad * self._tally.coverage(long_s)[of] >= asked * (good + bad) * NEARLY
+            for place in np.flatnonzero(near & (bad >= counts)).tolist():
+                yield int(np.searchsorted(self._firsts, of[place], side="right")) - 1, tiers[long_s][place]
 
+    def _going_on(self, alerts: Mapping[AlertKey, Alert]) -> Iterator[tuple[int, Tier]]:
+        """Those that fire already."""
+        firing = {key for key, alert in alerts.items() if alert.state == "firing" and key.tier}
+        whose = {(key.environment, key.service, key.model, key.objective) for key in firing}
+        for number, one in enumerate(self._promises if whose else ()):
+            track = one.tracks[0]
+            if (track.environment, track.spec.service, track.model, track.objective.name) in whose:
+                yield from ((number, tier) for tier in one.tiers if burn_alert.key(track, tier) in firing)
 
-def _span(seconds: float) -> str:
-    """A time as people say it, to two units."""
-    minutes = int(seconds // 60)
-    for unit, size, below in (("d", 1440, "h"), ("h", 60, "m")):
-        if minutes >= size:
-            return f"{minutes // size}{unit} {minutes % size // (60 if below == 'h' else 1)}{below}"
-    return f"{minutes}m" if minutes else f"{seconds:.0f}s"
+    def alert(self, number: int, tier: Tier, *, alerts: Mapping[AlertKey, Alert], budget: BudgetRow) -> Wanted | None:
+        """The tier's alert, when it should pend or fire."""
+        track = self._promises[number].tracks[0]
+        if track.model == OTHER_MODEL and tier.notify == "page":
+            return None  # what was asked for beyond the known names counts in `*`, and pages nobody alone
+        before = alerts.get(burn_alert.key(track, tier))
+        firing = before is not None and before.state == "firing"
+        states = [
+            burn.next_state(
+                tier,
+                firing=firing,
+                long=self._counts(one, tier, tier.long_s),
+                short=self._counts(one, tier, tier.short_s),
+            )
+            for one in self._of(number)
+        ]
+        state = max(states, key=FURTHER.__getitem__)
+        if state == "ok":
+            return None
+        rates = self._rates(tier.long_s)
+        worst = int(self._worst(tier.long_s)[number])
+        held = self._tally.held(worst, tier.long_s)
+        return burn_alert.burning(
+            track, tier, state, told=burn_alert.Told(held, float(np.nan_to_num(rates[worst])), budget)
+        )
+
+    def _counts(self, number: int, tier: Tier, window_s: int) -> WindowCounts:
+        held = self._tally.held(number, window_s)
+        spans = self._tally.bad_spans(number, window_s, spread_s=tier.spread_s)
+        return WindowCounts(held.good, held.bad, self._tally.covered(number, window_s), spans)

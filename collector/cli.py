@@ -15,15 +15,15 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from collector import schema
+from collector import ddl
 from collector.errors import CollectorError
-from collector.options import UsageError, settings, version
+from collector.options import GRPC, OFF, UsageError, settings, switched_on, version
 from slo.source import SpecError
 
 PROGRAM = "firsttoken collector"
 LEVELS = ("debug", "info", "warning", "error")
 FORMS = ("text", "json")
-_TALKATIVE = ("httpx", "httpcore", "aiosqlite", "sqlalchemy", "uvicorn", "asyncio")
+_TALKATIVE = ("alembic", "httpx", "httpcore", "aiosqlite", "sqlalchemy", "uvicorn", "asyncio")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -56,8 +56,8 @@ def _collect(typed: Sequence[str]) -> int:
 
 def _print_schema(typed: Sequence[str]) -> int:
     flags = _Parser(prog=f"{PROGRAM} schema", description="Print the statements that make the tables.")
-    flags.add_argument("--dialect", choices=sorted(schema.DIALECTS), default="sqlite")
-    print(schema.ddl(flags.parse_args(typed).dialect))
+    flags.add_argument("--dialect", choices=sorted(ddl.DIALECTS), default="sqlite")
+    print(ddl.ddl(flags.parse_args(typed).dialect))
     return 0
 
 
@@ -81,10 +81,15 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
             f"--{name}", action=_Several, default=usual, metavar=metavar, help=f"{meaning}; may be repeated"
         )
 
+    def switch(name: str, meaning: str) -> None:
+        is_on = switched_on(_variable(name), environ.get(_variable(name), ""))
+        flags.add_argument(f"--{name}", action="store_true", default=is_on, help=meaning)
+
     several("slo", ["slo.yaml"], "slo.yaml, or a folder of such (default ./slo.yaml)", "FILE", parted_by=os.pathsep)
     flag("database", "sqlite:///firsttoken.db", "a path, or the URL of an SQLite or PostgreSQL database", "URL")
     flag("database-file", None, "file that holds the database's URL, where that has a password", "FILE")
     flag("listen", "127.0.0.1:4318", "address of OTLP/HTTP, /metrics and the status page", "HOST:PORT")
+    flag("grpc", None, f"address of OTLP/gRPC, or {OFF} (default {GRPC}; done without where it is taken)", "HOST:PORT")
     flag("tick", "10s", "how often everything is evaluated; also the finest step kept", "TIME")
     several("alertmanager", [], "Alertmanager to tell of alerts", "URL", parted_by=",")
     flag("webhook", None, "where to POST alerts in Alertmanager's webhook form, without an Alertmanager", "URL")
@@ -93,7 +98,11 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     flag("retention", "35d", "how long counts are kept, if that is longer than every window", "TIME")
     flag("drain-timeout", "10s", "how long requests in hand may take after SIGTERM", "TIME")
     flag("token-file", None, "file with the token that every request must carry", "FILE")
-    flags.add_argument("--insecure", action="store_true", help="listen beyond loopback without a token")
+    switch("insecure", "listen beyond loopback without a token")
+    flag("tls-cert", None, "certificate of both listeners, with what leads to its authority (PEM)", "FILE")
+    flag("tls-key", None, "its key, without a password (PEM)", "FILE")
+    flag("tls-client-ca", None, "authorities that a client's own certificate must come from (PEM)", "FILE")
+    switch("watch-slo", "look at slo.yaml and the certificates every 5 s, and reload as SIGHUP does")
     flag("log-level", "info", ", ".join(LEVELS), "LEVEL")
     flag("log-format", "text", " or ".join(FORMS), "FORM")
     flags.add_argument("--version", action="version", version=f"firsttoken {version()}")

@@ -13,12 +13,11 @@ from sqlalchemy.engine import Connection
 
 from collector import rows, schema, upsert
 from collector.deltas import Deltas, LatencyRow
-from collector.evaluate import Alert, Evaluation
+from collector.evaluate import Alert
 from collector.histogram import merge
 
 KEYS_PER_QUESTION = 500
 WRITE_LOCK = 4_318_002
-_MINUTE_S = 60
 
 T = TypeVar("T")
 
@@ -52,23 +51,6 @@ def write_deltas(connection: Connection, deltas: Deltas, *, step_s: int, at_s: i
 def write_digests(connection: Connection, digests: Iterable[bytes], *, at_s: int) -> None:
     """Remember the bodies that this transaction counts."""
     upsert.BATCH.write(connection, ((digest, at_s) for digest in sorted(digests)))
-
-
-def write_evaluation(connection: Connection, evaluation: Evaluation) -> None:
-    """Keep the figures of a tick: they replace those of earlier ticks of the same minute."""
-    minute_s = evaluation.at_s - evaluation.at_s % _MINUTE_S
-    for table in (schema.percentile, schema.burn_rate, schema.budget):
-        now = table.c.at_s
-        connection.execute(table.delete().where(now >= minute_s, now < evaluation.at_s))
-    upsert.PERCENTILE.write(connection, map(rows.percentile, evaluation.percentiles))
-    upsert.BURN_RATE.write(connection, map(rows.burn_rate, evaluation.burns))
-    upsert.BUDGET.write(connection, map(rows.budget, evaluation.budgets))
-
-
-def forget_figures(connection: Connection, *, after_s: int) -> None:
-    """Take out the figures of later ticks than that, for a clock that was wrong."""
-    for table in (schema.percentile, schema.burn_rate, schema.budget):
-        connection.execute(table.delete().where(table.c.at_s > after_s))
 
 
 def write_alerts(connection: Connection, alerts: Sequence[Alert], transitions: Sequence[Alert]) -> None:

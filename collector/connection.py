@@ -1,7 +1,8 @@
 """One connection of the collector's HTTP: uvicorn's, that lets go of whoever connects and does not ask.
 
 uvicorn has a limit for the time between two requests of a connection, and none for the first one or for a head that
-comes a byte at a time. A few thousand such connections would keep everybody else out for as long as they like.
+comes a byte at a time, nor for how many may be open. A few thousand such connections would keep everybody else out for
+as long as they like.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import asyncio
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_S = 20.0
+MAX_OPEN = 4096
 
 
 class Connection(HttpToolsProtocol):
@@ -18,11 +20,21 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
+        if len(self.connections) > MAX_OPEN:
+            transport.abort()
+            return
         self._be_patient()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_came()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """As uvicorn's; but a connection at rest over TLS ends at once, though its peer does not answer the goodbye."""
+        super().shutdown()
+        is_tls = self.transport.get_extra_info("ssl_object") is not None
+        if is_tls and self.transport.is_closing() and self.transport.get_write_buffer_size() == 0:
+            self.transport.abort()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

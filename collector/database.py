@@ -14,22 +14,25 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sqlalchemy import event, make_url, text
+from sqlalchemy import event, make_url
 from sqlalchemy.engine import URL, Connection
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from collector import schema
+from collector import partitions, revisions
 from collector.errors import UnusableDatabaseError
 
 BUSY_TIMEOUT_S = 5
 CONNECT_TIMEOUT_S = 10
 COMMAND_TIMEOUT_S = 20
+IDLE_IN_TRANSACTION_S = 6
+"""After which the server ends the transaction of a collector that was stopped or cut off in the middle of it: others
+wait for its locks."""
+PREPARE_TIMEOUT_S = 3600
 JOURNAL_LIMIT_BYTES = 8 << 20
 POOL_SIZE = 5
-SCHEMA_LOCK = 4_318_001
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 _READING = "firsttoken_reading"
 
@@ -66,24 +69,25 @@ def database_url(text: str) -> URL:
     return url.set(drivername=_DRIVERS[backend])
 
 
-async def open_database(url: URL) -> AsyncEngine:
-    """An engine on a database whose tables are there and of this version.
+async def open_database(url: URL, *, now_s: int | None = None) -> AsyncEngine:
+    """An engine on a database whose tables are there and of this version, and with them the pieces of `now_s`.
 
     Raises `UnusableDatabaseError` and leaves nothing open and nothing half made.
     """
     if url.get_backend_name() == "sqlite":
         _probe(url)
-    engine = _engine(url)
+    # Moving the tables of an older release takes its time, and so does waiting for a collector that does.
+    engine = _engine(url, command_timeout_s=PREPARE_TIMEOUT_S)
     try:
         async with engine.begin() as connection:
-            await connection.run_sync(_prepare)
+            await connection.run_sync(revisions.prepare)
+            while now_s is not None and await connection.run_sync(partitions.make_ahead, now_s=now_s):
+                pass
     except FAULTS as error:
-        await engine.dispose()
         raise UnusableDatabaseError(f"database {shown(url)} cannot be used: {reason(error)}") from error
-    except BaseException:
+    finally:
         await engine.dispose()
-        raise
-    return engine
+    return _engine(url, command_timeout_s=COMMAND_TIMEOUT_S)
 
 
 @contextmanager
@@ -139,7 +143,7 @@ def _probe(url: URL) -> None:
         raise UnusableDatabaseError(f"database {shown(url)} cannot be used: {error}") from error
 
 
-def _engine(url: URL) -> AsyncEngine:
+def _engine(url: URL, *, command_timeout_s: float) -> AsyncEngine:
     if url.get_backend_name() != "sqlite":
         return create_async_engine(
             url,
@@ -148,8 +152,11 @@ def _engine(url: URL) -> AsyncEngine:
             pool_timeout=CONNECT_TIMEOUT_S,
             connect_args={
                 "timeout": CONNECT_TIMEOUT_S,
-                "command_timeout": COMMAND_TIMEOUT_S,
-                "server_settings": {"application_name": "firsttoken"},
+                "command_timeout": command_timeout_s,
+                "server_settings": {
+                    "application_name": "firsttoken",
+                    "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_S * 1000),
+                },
             },
         )
     engine = create_async_engine(url, pool_size=POOL_SIZE, connect_args={"timeout": BUSY_TIMEOUT_S})
@@ -169,12 +176,13 @@ def _in_place(path: str) -> Callable[[Connection], None]:
 
     started_with = file()
 
-    def look(_connection: Connection) -> None:
+    def look(connection: Connection) -> None:
         try:
             gone = file() != started_with
         except FileNotFoundError:
             gone = True
         if gone:
+            connection.invalidate()  # it may be one to the file that lies there now, and outlive it
             raise OSError(f"the file {path} was deleted or replaced: put it back, or restart the collector")
 
     return look
@@ -184,6 +192,7 @@ def _configure_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry)
     connection.isolation_level = None  # transactions are begun below, not by the driver
     cursor = connection.cursor()
     for pragma in (
+        "auto_vacuum=INCREMENTAL",  # heeded by a new file alone: what is dropped can be given back, see `upkeep`
         "journal_mode=WAL",
         "synchronous=FULL",
         f"journal_size_limit={JOURNAL_LIMIT_BYTES}",
@@ -197,22 +206,3 @@ def _configure_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry)
 def _begin_sqlite(connection: Connection) -> None:
     reads = connection.get_execution_options().get(_READING, False)
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
-
-
-def _prepare(connection: Connection) -> None:
-    """Make the tables where there are none, and refuse those of another version."""
-    if connection.dialect.name == "postgresql":
-        # Two collectors may start at once on an empty database.
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})"))
-    if connection.dialect.has_table(connection, schema.schema_version.name):
-        found = connection.scalars(schema.schema_version.select()).first()
-        if found != schema.VERSION:
-            raise UnusableDatabaseError(
-                f"the database holds tables of version {found}, this collector writes {schema.VERSION}: "
-                "use the matching release or another database"
-            )
-        # A write proves that the file is writable now and not at the first batch.
-        connection.execute(schema.schema_version.update().values(version_num=schema.VERSION))
-        return
-    schema.metadata.create_all(connection)
-    connection.execute(schema.schema_version.insert().values(version_num=schema.VERSION))

@@ -41,8 +41,10 @@ class SeriesKey:
     censored: bool = False
 
     @property
-    def order(self) -> tuple[LatencyKey, str, str, bool]:
-        return self.latency, self.instance, self.layout.text, self.censored
+    def order(self) -> tuple[str, str, str, str, str, str, str, bool]:
+        of = self.latency
+        whose = of.environment, of.service, of.model, of.signal, of.source
+        return *whose, self.instance, self.layout.text, self.censored
 
 
 @dataclass(frozen=True, slots=True)

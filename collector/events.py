@@ -10,11 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from collector.histogram import Counts
 from collector.rolling import RollingCounts
 
 COUNTS = "counts"
 """The basis of events that their sender judged; any other basis is the source of the histogram they are read from."""
 MINUTE_S = 60
+ACTIVE_S = 300
+"""A series of events that has been silent for longer than another goes on has ended."""
 GOOD_COLUMN, BAD_COLUMN, UNSURE_COLUMN = 0, 1, 2
 
 
@@ -91,7 +94,8 @@ class Events:
             key = row.key
             self._of_objective.setdefault((key.environment, key.service, key.objective), []).append(key)
         lane.first_s, lane.last_s = min(lane.first_s, row.start_s), max(lane.last_s, row.start_s)
-        if row.bad:
+        # What lies before both is neither: the past is read by the million rows.
+        if row.bad and not (len(lane.bad_minutes) == 2 and row.start_s < lane.bad_minutes[0]):
             lane.bad_minutes = _latest_two((*lane.bad_minutes, row.start_s), MINUTE_S)
             lane.bad_ticks = _latest_two((*lane.bad_ticks, row.start_s), self._tick_s)
         return lane
@@ -111,15 +115,30 @@ class Events:
     def has(self, key: EventKey) -> bool:
         return key in self._lanes
 
+    def spoken(self, key: EventKey, at_s: int) -> bool:
+        """Whether the series had been heard of by `at_s` or was not long before."""
+        return key in self._lanes and at_s <= self._lanes[key].last_s + ACTIVE_S
+
+    @property
+    def count(self) -> int:
+        """How many series there are; their lanes are numbered from 0."""
+        return len(self._lanes)
+
+    def lanes(self, keys: Iterable[EventKey]) -> list[int]:
+        """The lane of each series."""
+        return [self._lanes[key].number for key in keys]
+
+    def sums(self, window_s: int) -> Counts:
+        """Good, bad and unsure events of every lane over a window, and behind them a lane without any."""
+        return np.concatenate((self._rolling.window(window_s)[: self.count], np.zeros((1, 3), dtype=np.int64)))
+
+    def firsts_s(self) -> Counts:
+        """The earliest step heard of from each lane."""
+        return np.fromiter((lane.first_s for lane in self._lanes.values()), dtype=np.int64, count=self.count)
+
     def held(self, keys: Iterable[EventKey], window_s: int) -> Held:
         """The events of several series together over a window."""
-        lanes = np.array([self._lanes[key].number for key in keys], dtype=np.int64)
-        good, bad, unsure = self._rolling.window(window_s)[lanes].sum(axis=0).tolist()
-        return Held(good, bad, unsure)
-
-    def first_s(self, keys: Iterable[EventKey]) -> int | None:
-        """The earliest step heard of from any of the series."""
-        return min((self._lanes[key].first_s for key in keys), default=None)
+        return Held(*self.sums(window_s)[self.lanes(keys)].sum(axis=0).tolist())
 
     def last_s(self, key: EventKey) -> int:
         """The latest step heard of."""

@@ -38,6 +38,8 @@ class Layout:
 
     scale: int | None = SCALE
     bounds: tuple[float, ...] = ()
+    text: str = field(init=False, repr=False, compare=False, default="")
+    """`exp:5` or `le:0.1,0.25`: what a database keeps of it; `parse` reads it back exactly."""
 
     def __post_init__(self) -> None:
         if self.scale is None:
@@ -46,11 +48,12 @@ class Layout:
                 raise ValueError(f"bounds {self.bounds}: they must be finite, ascending and not negative")
         elif self.bounds or not MIN_SCALE <= self.scale <= MAX_SCALE:
             raise ValueError(f"scale {self.scale}: it must be from {MIN_SCALE} to {MAX_SCALE}, without bounds")
+        text = f"exp:{self.scale}" if self.scale is not None else f"le:{','.join(map(repr, self.bounds))}"
+        object.__setattr__(self, "text", text)
 
-    @property
-    def text(self) -> str:
-        """`exp:5` or `le:0.1,0.25`: what a database keeps of it; `parse` reads it back exactly."""
-        return f"exp:{self.scale}" if self.scale is not None else f"le:{','.join(map(repr, self.bounds))}"
+    def __hash__(self) -> int:
+        # A layout is the key of much, and may have hundreds of bounds; a text knows its hash.
+        return hash(self.text)
 
     @staticmethod
     def parse(text: str) -> Layout:
@@ -133,17 +136,22 @@ def histogram(
 ) -> Histogram:
     """A histogram from its parts, brought to the one form (no zeros at the ends). Raises ValueError on a negative
     count, or on a bucket that an explicit layout does not have."""
-    array = np.asarray(counts if isinstance(counts, np.ndarray) else list(counts), dtype=np.int64)
+    array = np.array(counts if isinstance(counts, np.ndarray) else list(counts), dtype=np.int64)
     if zero_count < 0 or (array < 0).any():
         raise ValueError("a histogram cannot hold a negative count")
-    used = np.flatnonzero(array)
+    return _trimmed(layout, offset, array, zero_count=zero_count, facts=facts)
+
+
+def _trimmed(layout: Layout, offset: int, array: Counts, *, zero_count: int, facts: Facts) -> Histogram:
+    """The one form of a histogram, of counts that are not negative and that nobody else will change."""
+    used = array.nonzero()[0]
     if used.size == 0:
         return Histogram(layout, zero_count, 0, _EMPTY, facts.sum, facts.min, facts.max)
     first, last = int(used[0]), int(used[-1])
     offset += first
     if layout.scale is None and (offset < 0 or offset + last - first > len(layout.bounds)):
         raise ValueError(f"bucket {offset + last - first}: the layout has {len(layout.bounds) + 1}")
-    trimmed = array[first : last + 1].copy()
+    trimmed = array[first : last + 1]
     trimmed.setflags(write=False)
     return Histogram(layout, zero_count, offset, trimmed, facts.sum, facts.min, facts.max)
 
@@ -195,7 +203,7 @@ def merge(a: Histogram, b: Histogram) -> Histogram:
     counts = np.zeros(last - first, dtype=np.int64)
     counts[a.offset - first : a.offset - first + a.counts.size] += a.counts
     counts[b.offset - first : b.offset - first + b.counts.size] += b.counts
-    return histogram(a.layout, first, counts, zero_count=zero_count, facts=facts)
+    return _trimmed(a.layout, first, counts, zero_count=zero_count, facts=facts)
 
 
 def difference(later: Histogram, earlier: Histogram) -> Histogram | None:
@@ -214,7 +222,7 @@ def difference(later: Histogram, earlier: Histogram) -> Histogram | None:
     if counts is None or zero_count < 0:
         return None
     facts = Facts(max(later.sum - earlier.sum, 0.0))
-    return histogram(later.layout, later.offset, counts, zero_count=zero_count, facts=facts)
+    return _trimmed(later.layout, later.offset, counts, zero_count=zero_count, facts=facts)
 
 
 def _placed(later: Histogram, earlier: Histogram) -> Counts | None:
@@ -226,7 +234,7 @@ def _placed(later: Histogram, earlier: Histogram) -> Counts | None:
         return None
     counts = later.counts.copy()
     counts[start : start + earlier.counts.size] -= earlier.counts
-    return None if (counts < 0).any() else counts
+    return None if counts.min() < 0 else counts
 
 
 def _alike(a: Histogram, b: Histogram) -> tuple[Histogram, Histogram]:

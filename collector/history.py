@@ -13,7 +13,8 @@ from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
 from collector import recall, schema
-from collector.evaluate import Evaluation
+from collector.columns import Columns
+from collector.evaluate import BurnRow, Evaluation, PercentileRow
 from slo.signals import ENGINE_RUNNING, ENGINE_WAITING, IN_FLIGHT, KV_OCCUPANCY
 
 SPAN_S = 3 * 3600
@@ -21,6 +22,8 @@ LEAST_SPAN_S = 120
 LEAST_WINDOW_S = 60
 MAX_ENDED = 20
 RECENT_TICKS = 180
+MAX_ROWS = 100_000
+"""Rows of a table that are looked at: with many models the past that is shown is shorter."""
 QUANTILES = ("p50", "p90", "p95", "p99", "p999")
 _GAUGES = (KV_OCCUPANCY.sql, ENGINE_WAITING.sql, ENGINE_RUNNING.sql, IN_FLIGHT.sql)
 
@@ -62,28 +65,38 @@ class History:
     ended: Sequence[Ended]
 
 
+@dataclass(frozen=True, slots=True)
+class _Tick:
+    """What one tick found over one window."""
+
+    at_s: int
+    percentiles: Columns[PercentileRow]
+    burns: Columns[BurnRow]
+
+
 @dataclass(slots=True)
 class Recent:
     """What the last ticks found, at full resolution; of one window."""
 
     window_s: int
-    _ticks: deque[Evaluation] = field(default_factory=lambda: deque(maxlen=RECENT_TICKS))
+    _ticks: deque[_Tick] = field(default_factory=lambda: deque(maxlen=RECENT_TICKS))
 
     def add(self, evaluation: Evaluation) -> None:
-        mine = self.window_s
-        percentiles = tuple(row for row in evaluation.percentiles if row.window_s == mine)
-        burns = tuple(row for row in evaluation.burns if row.window_s == mine)
-        self._ticks.append(Evaluation(evaluation.at_s, percentiles, burns, (), (), ()))
+        percentiles = evaluation.percentiles.where("window_s", self.window_s)
+        burns = evaluation.burns.where("window_s", self.window_s)
+        self._ticks.append(_Tick(evaluation.at_s, percentiles, burns))
+        while len(self._ticks) > 1 and sum(len(one.percentiles) + len(one.burns) for one in self._ticks) > MAX_ROWS:
+            self._ticks.popleft()
 
     @property
     def since_s(self) -> int | None:
         """When the first of them was."""
         return self._ticks[0].at_s if self._ticks else None
 
-    def percentiles(self) -> Iterator[Any]:
+    def percentiles(self) -> Iterator[PercentileRow]:
         return (row for tick in self._ticks for row in tick.percentiles)
 
-    def burns(self) -> Iterator[Any]:
+    def burns(self) -> Iterator[BurnRow]:
         return (row for tick in self._ticks for row in tick.burns)
 
 
@@ -113,7 +126,8 @@ def _older(connection: Connection, table: Any, since_s: int, recent: Recent) -> 
     mine = [table.c.at_s >= since_s, table.c.window_s == recent.window_s]
     if recent.since_s is not None:
         mine.append(table.c.at_s < recent.since_s)
-    return connection.execute(select(table).where(*mine).order_by(table.c.at_s))
+    latest = connection.execute(select(table).where(*mine).order_by(table.c.at_s.desc()).limit(MAX_ROWS)).all()
+    return reversed(latest)
 
 
 def _percentiles(rows: Iterable[Any]) -> dict[Key, dict[str, Points]]:

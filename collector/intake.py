@@ -1,8 +1,8 @@
-"""OTLP over HTTP: one request's body read, decoded, counted and answered.
+"""What both doors do with a body they hold whole: read it, count it once, or say why not.
 
-A fault of the sender is a 4xx with a google.rpc.Status in the sender's own encoding; a database that cannot commit is
-a 503 with Retry-After: the same bytes may come again, and count once. Points that cannot be used are a partial success
-that says how many and why. The digest is that of the unpacked bytes, so that a body packed anew is the same body.
+`post` takes bodies by HTTP, `rpc` by gRPC. The same bytes count once, whichever way they come, because the digest is
+that of the unpacked body, its kind and its form. A fault of the sender is told with what would be right; while the
+database cannot commit, or there is no room, a sender is told to come again with the same bytes.
 """
 
 import asyncio
@@ -13,127 +13,130 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from fastapi import Request, Response
-from starlette.requests import ClientDisconnect
-
-from collector import reply
-from collector.body import JSON, MAX_JSON_BYTES, MAX_UNPACKED_BYTES, PROTOBUF, Form, Unpacking, form
-from collector.errors import CollectorError, PayloadError, RefusedError, UnavailableError
+from collector.body import JSON, Form
+from collector.errors import PayloadError, RefusedError, UnavailableError
 from collector.measurement import Batch
 from collector.otlp import decode_metrics, decode_traces
-from collector.reply import Kind, Reply
-from collector.store import Store
+from collector.reply import Kind, Refusal
+from collector.store import Counted, Store
 
 BODY_TIMEOUT_S = 30
-DRAIN_BYTES = 64 << 20
 ROOM_BYTES = 64 << 20
 INLINE_BYTES = 256 << 10
+INLINE_JSON_BYTES = 32 << 10
+"""What is longer is read beside the event loop; JSON takes ten times as long."""
 _DECODE: dict[Kind, Callable[..., Batch]] = {"traces": decode_traces, "metrics": decode_metrics}
 _OUR_FAULT = "the collector could not store this body: see its log"
+NO_ROOM = "more is being read than there is room for: send again later"
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Room:
-    """The unpacked bytes in hand at once, of all requests, from their first byte until they are committed; `slow` lets
-    one long body be read at a time."""
+    """The unpacked bytes in hand at once, of all bodies, from their first byte until they are committed."""
 
     limit: int = ROOM_BYTES
     used: int = 0
-    slow: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _coming: set["Place"] = field(default_factory=set)
 
     @contextmanager
-    def place(self) -> Iterator["Place"]:
-        """A place for one body, given back at the end."""
-        place = Place(self)
+    def place(self, give_up: Callable[[UnavailableError], None] = lambda _error: None) -> Iterator["Place"]:
+        """A place for one body, given back at the end. `give_up` lets the body go while it is still coming."""
+        place = Place(self, give_up)
+        self._coming.add(place)
         try:
             yield place
         finally:
-            self.used -= place.size
+            place.whole()
+            place.release()
+
+    def clear(self, size: int, *, for_place: "Place") -> bool:
+        """Whether there is room for so much more, once larger bodies that are still coming were given up for it: a few
+        slow senders of long bodies must not keep all others out."""
+        while self.used + size > self.limit:
+            largest = max(self._coming, key=lambda place: place.size, default=for_place)
+            if largest is for_place or largest.size <= for_place.size + size:
+                return False
+            largest.give_up(UnavailableError(NO_ROOM))
+            largest.release()
+        return True
+
+    def forget(self, place: "Place") -> None:
+        """Give up that place no more."""
+        self._coming.discard(place)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Place:
     """What one body takes of the room."""
 
     room: Room
+    give_up: Callable[[UnavailableError], None]
     size: int = 0
 
     def grow(self, size: int) -> None:
         """Take as much as `size` in all. Raises `UnavailableError` when there is no room: others are in hand."""
         more = max(size - self.size, 0)
-        if self.room.used + more > self.room.limit:
-            raise UnavailableError("more is being read than there is room for: send again later")
+        if more and not self.room.clear(more, for_place=self):
+            raise UnavailableError(NO_ROOM)
         self.room.used += more
         self.size += more
 
+    def release(self) -> None:
+        """Give it all back: nothing is kept of the body."""
+        self.room.used -= self.size
+        self.size = 0
 
-async def taken(kind: Kind, request: Request, store: Store, *, refused: Counter[int], room: Room) -> Response:
-    """The answer to one export request; errors are counted in `refused` by status."""
-    spoken: Form = JSON if request.headers.get("content-type", "").startswith(JSON) else PROTOBUF
-    headers: dict[str, str] = {}
-    try:
-        with room.place() as place:
-            answer = await _count(kind, request, store, place)
-    except (CollectorError, TimeoutError) as error:
-        answer, headers = _error(error, spoken)
-    except ClientDisconnect:
-        answer = reply.refused(400, "the sender left before the body was whole", spoken)
-    except Exception:
-        log.exception("an export request failed")
-        answer = reply.refused(500, _OUR_FAULT, spoken)
-    if answer.status != 200:
-        refused[answer.status] += 1
-    return Response(answer.content, answer.status, headers, media_type=answer.form)
+    def whole(self) -> None:
+        """All of the body is there: it is not given up any more."""
+        self.room.forget(self)
 
 
-async def _count(kind: Kind, request: Request, store: Store, place: Place) -> Reply:
-    async with asyncio.timeout(BODY_TIMEOUT_S):
-        body = await _body(request, place)
-    spoken = form(request.headers.get("content-type"))
-    batch = await _decoded(kind, body, spoken, place.room)
-    digest = hashlib.sha256(f"{kind} {spoken}\n".encode() + body).digest()
-    counted = await store.count(digest, batch)
-    return reply.accepted(kind, spoken, rejected=counted.rejected, why=counted.why)
+@dataclass(slots=True)
+class Reception:
+    """The act that both doors share; what is refused is counted in `refused`, by HTTP's status of it."""
 
+    store: Store
+    refused: Counter[int]
+    room: Room
+    _slow: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-async def _decoded(kind: Kind, body: bytes, spoken: Form, room: Room) -> Batch:
-    """The body, read; a long one beside the loop, so that nobody else waits for it."""
-    if len(body) <= INLINE_BYTES:
-        return _DECODE[kind](body, json=spoken == JSON)
-    async with room.slow:
-        return await asyncio.to_thread(_DECODE[kind], body, json=spoken == JSON)
-
-
-async def _body(request: Request, place: Place) -> bytes:
-    """The unpacked body. One that is refused is let in all the same, within reason: a sender whose connection is cut
-    in mid-body never reads why, and sends it again for ever."""
-    is_json = request.headers.get("content-type", "").startswith(JSON)
-    longest = MAX_JSON_BYTES if is_json else MAX_UNPACKED_BYTES
-    unpacking = Unpacking(request.headers.get("content-encoding", ""), max_unpacked=longest)
-    unpacking.expect(request.headers.get("content-length"))
-    drained = 0
-    async for chunk in request.stream():
-        if unpacking.feed(chunk):
-            try:
-                place.grow(unpacking.size)
-            except UnavailableError as error:
-                unpacking.refuse(error)
+    async def count(self, kind: Kind, form: Form, body: bytes) -> Counted:
+        """Count the body once, and return when that is committed. Raises what `refusal` reads."""
+        longest = INLINE_JSON_BYTES if form == JSON else INLINE_BYTES
+        if len(body) <= longest:
+            digest, batch = _read(kind, form, body)
         else:
-            drained += len(chunk)
-        if drained > DRAIN_BYTES:
-            break
-    return unpacking.finish()
+            async with self._slow:  # one at a time: threads share the interpreter with the loop
+                digest, batch = await asyncio.to_thread(_read, kind, form, body)
+        return await self.store.count(digest, batch)
+
+    def refusal(self, error: Exception) -> Refusal:
+        """What the sender is told of the error, once; it is counted."""
+        found = _refusal(error)
+        if found.status == 500:
+            log.error("an export request failed", exc_info=error)
+        self.refused[found.status] += 1
+        return found
 
 
-def _error(error: CollectorError | TimeoutError, spoken: Form) -> tuple[Reply, dict[str, str]]:
+def too_slow() -> RefusedError:
+    """Why a body that took too long is not taken."""
+    return RefusedError(408, f"the body did not come within {BODY_TIMEOUT_S} s")
+
+
+def _read(kind: Kind, form: Form, body: bytes) -> tuple[bytes, Batch]:
+    digest = hashlib.sha256(f"{kind} {form}\n".encode())
+    digest.update(body)
+    return digest.digest(), _DECODE[kind](body, json=form == JSON)
+
+
+def _refusal(error: Exception) -> Refusal:
     if isinstance(error, UnavailableError):
-        return reply.refused(503, str(error), spoken), {"retry-after": str(error.retry_after_s)}
+        return Refusal(503, str(error), retry_after_s=error.retry_after_s)
     if isinstance(error, RefusedError):
-        return reply.refused(error.status, str(error), spoken), {}
+        return Refusal(error.status, str(error))
     if isinstance(error, PayloadError):
-        return reply.refused(400, str(error), spoken), {}
-    if isinstance(error, TimeoutError):
-        return reply.refused(408, f"the body did not come within {BODY_TIMEOUT_S} s", spoken), {}
-    return reply.refused(500, _OUR_FAULT, spoken), {}
+        return Refusal(400, str(error))
+    return Refusal(500, _OUR_FAULT)

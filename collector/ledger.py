@@ -1,19 +1,25 @@
 """What the collector holds in memory: always what is committed, no more and no less.
 
-The store alone changes it, right after a commit; a tick reads its windows. It is filled from the database at the start
-and whenever a commit ended in doubt.
+The store alone changes it: right after a commit of its own and, on a shared database, by the journal of what others
+committed. `mark` is how far it has come there; an entry is taken in once and in its place, however often it is
+offered. It is filled from the database at the start, and whenever it cannot be told what was committed.
 """
 
 from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy.engine import Connection
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from collector import recall
-from collector.deltas import Deltas, StreamRow, concat
+from collector import journal, recall
+from collector.admission import Seen, admitted
+from collector.bins import Sheet
+from collector.deltas import Deltas, LatencyRow, StreamRow, concat
+from collector.histogram import Histogram
+from collector.journal import START, Entry, Mark
 from collector.measurement import Batch
-from collector.rollup import NS, Intake, cap_series, fold, identities
+from collector.rollup import Intake, fold
+from collector.streams import NS
 from collector.windows import Plan, Windows
 
 
@@ -25,7 +31,8 @@ class Ledger:
     windows: Windows
     since_s: int
     streams: dict[str, StreamRow] = field(default_factory=dict)
-    seen: set[tuple[str, ...]] = field(default_factory=set)
+    seen: Seen = field(default_factory=Seen)
+    mark: Mark = START
 
     def folded(self, batches: Iterable[Batch], *, now_s: int, max_series: int) -> tuple[Deltas, Sequence[Deltas]]:
         """What the batches add together, and each of them alone; nothing is changed yet."""
@@ -41,23 +48,69 @@ class Ledger:
             part = fold(batch, intake=intake, streams=ChainMap(pending, self.streams))
             pending.update({row.stream: row for row in part.streams})
             parts.append(part)
-        return cap_series(concat(parts), seen=self.seen, max_series=max_series), parts
+        return admitted(concat(parts), seen=self.seen, max_series=max_series), parts
 
     def apply(self, deltas: Deltas) -> None:
         """Take in what was committed."""
         self.windows.add(deltas)
         self.streams.update({row.stream: row for row in deltas.streams})
-        self.seen |= identities(deltas)
+        self.seen.add(deltas)
+
+    def apply_sheet(self, sheet: Sheet) -> None:
+        """Take in histograms that were committed before."""
+        self.windows.add_sheet(sheet)
+        bare = (LatencyRow(series, 0, Histogram(series.layout)) for series in sheet.series)
+        self.seen.add(Deltas(latencies=tuple(bare)))
+
+    def take(self, entry: Entry) -> None:
+        """Take in a commit of the journal, if it is the next one."""
+        if entry.mark.seq == self.mark.seq + 1:
+            self.apply(entry.deltas)
+            self.mark = entry.mark
+
+    def adopt(self, plan: Plan) -> bool:
+        """Judge by `plan` from now on, if what is held answers for it: the windows are the same, and every objective
+        decides good and bad as one of before did. Targets, tiers of those windows and owners change nothing held."""
+        if _windows(plan) != _windows(self.plan) or not _judgements(plan) <= _judgements(self.plan):
+            return False
+        self.plan = self.windows.plan = plan
+        return True
 
     def forget_streams(self, *, before_s: int) -> None:
         """Drop cumulative streams that have not moved since: their senders are gone."""
         self.streams = {key: row for key, row in self.streams.items() if row.end_ns >= before_s * NS}
 
 
-def recalled(connection: Connection, plan: Plan, *, now_s: int) -> Ledger:
-    """The ledger that the database gives."""
-    ledger = Ledger(plan, Windows(plan, now_s=now_s), since_s=now_s, streams=recall.streams(connection))
-    ledger.since_s = min(recall.since_s(connection) or now_s, now_s)
-    for deltas in recall.stored_deltas(connection, oldest_s=now_s - plan.horizon_s):
+def empty(plan: Plan, *, now_s: int) -> Ledger:
+    """The ledger of an empty database."""
+    return Ledger(plan, Windows(plan, now_s=now_s), since_s=now_s)
+
+
+async def recalled(connection: AsyncConnection, plan: Plan, *, now_s: int) -> Ledger:
+    """The ledger that the database gives; the connection must see one moment of it throughout."""
+    ledger = empty(plan, now_s=now_s)
+    ledger.mark = await connection.run_sync(journal.end)
+    ledger.streams = await connection.run_sync(recall.streams)
+    since_s = await connection.run_sync(recall.since_s)
+    ledger.since_s = min(since_s or now_s, now_s)
+    oldest_s = now_s - plan.horizon_s
+    async for deltas in recall.stored(connection, oldest_s=oldest_s):
         ledger.apply(deltas)
+    async for sheet in recall.sheets(connection, oldest_s=oldest_s):
+        ledger.apply_sheet(sheet)
     return ledger
+
+
+def _windows(plan: Plan) -> tuple[object, ...]:
+    """What a plan keeps."""
+    by_service = {spec.service: plan.service_windows_s(spec.service) for spec in plan.specs}
+    return plan.tick_s, plan.windows_s, by_service
+
+
+def _judgements(plan: Plan) -> frozenset[tuple[str, ...]]:
+    """What the objectives of a plan decide: their hashes cover every field that makes an event good or bad."""
+    return frozenset(
+        (spec.environment, spec.service, objective.name, objective.hash)
+        for spec in plan.specs
+        for objective in spec.objectives
+    )

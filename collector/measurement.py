@@ -1,12 +1,14 @@
 """What a body of telemetry says, in our own words: the values between `otlp` and `rollup`.
 
 Times are the sender's, in nanoseconds since the epoch, as they came. A point with a `stream` is cumulative: its value
-counts from `start_ns` on; one without is a delta over (start_ns, end_ns].
+counts from `start_ns` on, 0 when its sender does not say since when; one without is a delta over (start_ns, end_ns].
 """
 
 from dataclasses import dataclass
 
-from collector.histogram import Histogram
+import numpy as np
+
+from collector.histogram import Counts, Floats, Histogram
 
 MAX_COUNT = 1 << 40
 """The most events or values that one point may hold: sums of many points stay far inside 64 bits."""
@@ -30,11 +32,15 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """When a point holds, and the identity of its stream when it is cumulative, else ''."""
+    """When a point holds, and the identity of its stream when it is cumulative, else ''. `unstarted` is the stream that
+    it was before its sender knew since when it counts; `place` is where the interval of a delta is remembered, '' when
+    it is not."""
 
     start_ns: int
     end_ns: int
     stream: str = ""
+    unstarted: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +92,24 @@ class GaugePoint:
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class SpanLatency:
-    """One latency of one request, read from the span of a foreign tracer."""
+@dataclass(frozen=True, slots=True, eq=False)
+class SpanLatencies:
+    """One latency of several requests, read from the spans of a foreign tracer: request k ended at `ends_ns[k]` and
+    took `values_s[k]`. Equal when all of that is."""
 
     resource: Resource
     model: str
     signal: str
-    at_ns: int
-    value_s: float
+    ends_ns: Counts
+    values_s: Floats
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SpanLatencies):
+            return NotImplemented
+        alike = (self.resource, self.model, self.signal) == (other.resource, other.model, other.signal)
+        return alike and np.array_equal(self.ends_ns, other.ends_ns) and np.array_equal(self.values_s, other.values_s)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays are no key of anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +128,16 @@ class Batch:
     events: tuple[EventPoint, ...] = ()
     counters: tuple[CounterPoint, ...] = ()
     gauges: tuple[GaugePoint, ...] = ()
-    spans: tuple[SpanLatency, ...] = ()
+    spans: tuple[SpanLatencies, ...] = ()
     rejected: tuple[Tally, ...] = ()
     ignored: tuple[Tally, ...] = ()
+
+    @property
+    def points(self) -> int:
+        """Metric points read."""
+        return len(self.latencies) + len(self.events) + len(self.counters) + len(self.gauges)
+
+    @property
+    def span_latencies(self) -> int:
+        """Latencies read from spans."""
+        return sum(one.values_s.size for one in self.spans)

@@ -3,19 +3,25 @@
 import argparse
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from sqlalchemy.engine import URL
 
+from collector import spec_watch
 from collector.database import database_url
 from collector.errors import UnusableDatabaseError
+from collector.spec_watch import Watched
+from collector.tls import Files, Identity
 from slo import objective, quantity
 from slo.objective import Spec
 
 MAX_TICK_S = 60
+GRPC = "127.0.0.1:4317"
+"""Where OTLP gRPC is listened for unless told otherwise: the protocol's own port."""
+OFF = "off"
 
 
 class UsageError(Exception):
@@ -23,14 +29,29 @@ class UsageError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """All that a collector runs by."""
+class Address:
+    """Where to listen; port 0 is any free one. One that `is_usual`, that nobody named, may be done without."""
 
-    slo: Sequence[Path]
-    specs: Sequence[Spec]
-    database: URL
     host: str
     port: int
+    is_usual: bool = False
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that a collector runs by. `watched` None: files are read again at SIGHUP alone; `grpc` None: no OTLP over
+    gRPC; `identity` None: no TLS."""
+
+    slo: Sequence[Path]
+    watched: Watched | None
+    specs: Sequence[Spec]
+    database: URL
+    listen: Address
+    grpc: Address | None
+    identity: Identity | None
     tick_s: int
     alertmanagers: Sequence[str]
     webhook: str | None
@@ -47,20 +68,23 @@ def settings(flags: argparse.Namespace, *, typed: Sequence[str]) -> Settings:
 
     Raises `UsageError`, or `SpecError` for a faulty spec.
     """
-    host, port = address(flags.listen)
+    listen, grpc = address("--listen", flags.listen), _grpc(flags.grpc)
     token = None if flags.token_file is None else _content("--token-file", flags.token_file)
-    if token is None and not flags.insecure and not _is_loopback(host):
-        raise UsageError(
-            f"--listen {flags.listen} is beyond loopback: use --token-file FILE, or --insecure without one"
-        )
+    for flag, one in (("--listen", listen), ("--grpc", grpc)):
+        if one is not None and token is None and not flags.insecure and not _is_loopback(one.host):
+            raise UsageError(f"{flag} {one} is beyond loopback: use --token-file FILE, or --insecure without one")
     if flags.alertmanager and flags.webhook:
         raise UsageError("--webhook: Alertmanager is told already: use one of the two, or people are told twice")
+    files = [*flags.slo, *filter(None, (flags.tls_cert, flags.tls_key, flags.tls_client_ca))]
+    watched = spec_watch.watched(map(Path, files)) if flags.watch_slo else None
     return Settings(
         slo=[Path(text) for text in flags.slo],
+        watched=watched,
         specs=objective.load(flags.slo),
-        database=_database(flags, typed),
-        host=host,
-        port=port,
+        database=named_database(flags, typed),
+        listen=listen,
+        grpc=grpc,
+        identity=_identity(flags),
         tick_s=tick_s(flags.tick),
         alertmanagers=[_web("--alertmanager", url, typed) for url in flags.alertmanager],
         webhook=None if flags.webhook is None else _web("--webhook", flags.webhook, typed),
@@ -73,12 +97,42 @@ def settings(flags: argparse.Namespace, *, typed: Sequence[str]) -> Settings:
     )
 
 
-def address(text: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT` or `[IPV6]:PORT`."""
+def address(flag: str, text: str, *, or_off: str = "") -> Address:
+    """The address that `HOST:PORT` or `[IPV6]:PORT` names."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"--listen {text}: write HOST:PORT, as 127.0.0.1:4318")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+        raise UsageError(f"{flag} {text}: write HOST:PORT, as 127.0.0.1:4318{or_off}")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def _grpc(text: str | None) -> Address | None:
+    if text is None:
+        return replace(address("--grpc", GRPC), is_usual=True)
+    return None if text == OFF else address("--grpc", text, or_off=f", or {OFF}")
+
+
+def _identity(flags: argparse.Namespace) -> Identity | None:
+    """What the listeners show by TLS. Raises `TlsError` when the files cannot be used."""
+    if flags.tls_cert is None and flags.tls_key is None:
+        if flags.tls_client_ca is not None:
+            raise UsageError(
+                "--tls-client-ca asks senders for certificates over TLS: give --tls-cert and --tls-key too"
+            )
+        return None
+    if flags.tls_cert is None or flags.tls_key is None:
+        raise UsageError("--tls-cert and --tls-key belong together: give both")
+    client_ca = None if flags.tls_client_ca is None else Path(flags.tls_client_ca)
+    return Identity(Files(Path(flags.tls_cert), Path(flags.tls_key), client_ca))
+
+
+def switched_on(variable: str, text: str) -> bool:
+    """Whether a word of the environment switches something on; an empty one does not."""
+    word = text.strip().lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("", "0", "false", "no", "off"):
+        return False
+    raise UsageError(f"{variable}={text}: write 1 or 0")
 
 
 def tick_s(text: str) -> int:
@@ -127,7 +181,7 @@ def _content(flag: str, file: str) -> str:
     return text
 
 
-def _database(flags: argparse.Namespace, typed: Sequence[str]) -> URL:
+def named_database(flags: argparse.Namespace, typed: Sequence[str]) -> URL:
     named = any(word == "--database" or word.startswith("--database=") for word in typed)
     if flags.database_file is not None and named:
         raise UsageError("--database and --database-file both name the database: use one of them")

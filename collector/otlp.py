@@ -3,107 +3,80 @@
 What is not an OTLP message raises `PayloadError`. Inside one, each point stands for itself: a faulty one is rejected
 by name and the rest is kept (OTLP partial success), what is not for us is ignored and counted. No NaN, infinity or
 negative latency passes. A resource with `firsttoken.source` is one of ours: its spans serve traces alone, because
-its metrics count the same requests; a foreign span with `gen_ai.latency.*` gives those latencies.
+its metrics count the same requests; a foreign span with `gen_ai.latency.*` gives those latencies (`span_shapes`).
 """
 
-from collections import Counter
-from collections.abc import Iterator
-from typing import TypeVar
+from collections.abc import Sized
 
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from collector import wire
+from collector import sealed, wire
 from collector.errors import PayloadError
-from collector.measurement import MAX_VALUE, Batch, RejectedError, Resource, SpanLatency
+from collector.measurement import Batch, SpanLatencies
 from collector.points import Points
-from slo import signals
-
-QUEUE_TIME = "queue_time"
-"""Time in the engine's queue: a latency, unlike signal `queue`, which counts requests."""
-SPAN_LATENCIES = {
-    signals.LATENCY_TTFT: signals.TTFT.sql,
-    signals.LATENCY_TPOT: signals.TPOT.sql,
-    signals.LATENCY_E2E: signals.E2E.sql,
-    signals.LATENCY_QUEUE: QUEUE_TIME,
-}
+from collector.span_shapes import SpanReading
 
 OWN_SPAN = "span of a sidecar: its metrics count the request"
-OTHER_SPAN = "span without a latency of ours"
-STEPPED_SPAN = "span that ends before it starts: its sender's clock was set"
-
-AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 
 def decode_metrics(body: bytes, *, json: bool) -> Batch:
     """The metrics of an `ExportMetricsServiceRequest`. Raises `PayloadError`."""
-    request = _parsed(ExportMetricsServiceRequest(), body, json=json)
+    name = "ExportMetricsServiceRequest"
     points = Points()
-    for sent in request.resource_metrics:
-        resource = wire.resource(wire.attributes(sent.resource.attributes))
-        for scope in sent.scope_metrics:
-            for metric in scope.metrics:
-                points.read(sent.resource, resource, scope.scope.name, metric)
+    try:
+        raw = _from_json(ExportMetricsServiceRequest(), body) if json else body
+        request = sealed.metrics_request(raw)
+        _expect(name, raw, request.resource_metrics)
+        for sent in request.resource_metrics:
+            sender = wire.sender(sent.resource)
+            for scope in sent.scope_metrics:
+                for metric in scope.metrics:
+                    points.read(sender, scope.scope.name, metric)
+    except DecodeError:
+        raise PayloadError(f"not a {name} in protobuf") from None
     return points.batch()
 
 
 def decode_traces(body: bytes, *, json: bool) -> Batch:
     """The latencies in the foreign spans of an `ExportTraceServiceRequest`. Raises `PayloadError`."""
-    request = _parsed(ExportTraceServiceRequest(), body, json=json)
-    latencies: list[SpanLatency] = []
-    rejected: Counter[str] = Counter()
-    ignored: Counter[str] = Counter()
-    for sent in request.resource_spans:
-        found = wire.attributes(sent.resource.attributes)
-        resource = wire.resource(found)
-        for span in (span for scope in sent.scope_spans for span in scope.spans):
-            reason = OWN_SPAN if signals.SOURCE in found else _no_interest(span)
-            if reason is not None:
-                ignored[reason] += 1
-                continue
-            try:
-                latencies.extend(list(_latencies(resource, span)))
-            except RejectedError as error:
-                rejected[str(error)] += 1
-    return Batch(spans=tuple(latencies), rejected=wire.tallies(rejected), ignored=wire.tallies(ignored))
-
-
-def _parsed(message: AnyMessage, body: bytes, *, json: bool) -> AnyMessage:
-    name = type(message).__name__
-    if json:
-        if not body.lstrip().startswith(b"{"):
-            raise PayloadError(f"not a {name} in JSON: it must be an object")
-        try:
-            json_format.Parse(body, message, ignore_unknown_fields=True)
-        except (json_format.ParseError, ValueError, RecursionError) as error:
-            raise PayloadError(f"not a {name} in JSON: {str(error)[:200]}") from None
-        return message
+    name = "ExportTraceServiceRequest"
+    found: list[SpanLatencies] = []
+    rejected, ignored = wire.Reasons(), wire.Reasons()
     try:
-        message.ParseFromString(body)
+        raw = _from_json(ExportTraceServiceRequest(), body) if json else body
+        request = sealed.traces_request(raw)
+        _expect(name, raw, request.resource_spans)
+        for sent in request.resource_spans:
+            sender = wire.sender(sent.resource)
+            if sender.ours:
+                ignored.add(OWN_SPAN, sum(len(scope.spans) for scope in sent.scope_spans))
+                continue
+            reading = SpanReading()
+            for scope in sent.scope_spans:
+                reading.read(scope.spans)
+            found.extend(reading.columns(sender.resource))
+            rejected.take(reading.rejected)
+            ignored.take(reading.ignored)
     except DecodeError:
         raise PayloadError(f"not a {name} in protobuf") from None
-    if body and not message.ListFields():
+    return Batch(spans=tuple(found), rejected=rejected.tallies(), ignored=ignored.tallies())
+
+
+def _expect(name: str, raw: bytes, found: Sized) -> None:
+    if raw and not len(found):
         raise PayloadError(f"not a {name} in protobuf: none of its fields is there")
-    return message
 
 
-def _no_interest(span: Span) -> str | None:
-    """Why a foreign span is not for us; None when it is."""
-    if not any(pair.key in SPAN_LATENCIES for pair in span.attributes):
-        return OTHER_SPAN
-    return STEPPED_SPAN if 0 < span.end_time_unix_nano < span.start_time_unix_nano else None
-
-
-def _latencies(resource: Resource, span: Span) -> Iterator[SpanLatency]:
-    if span.end_time_unix_nano == 0:
-        raise RejectedError("a span without an end")
-    model = wire.model(wire.attributes(span.attributes)) or signals.UNKNOWN_MODEL
-    for pair in span.attributes:
-        if pair.key in SPAN_LATENCIES:
-            value = wire.value_number(pair.value)
-            if not 0 <= value <= MAX_VALUE:
-                raise RejectedError(f"{pair.key} is not a number of 0 s or more")
-            yield SpanLatency(resource, model, SPAN_LATENCIES[pair.key], span.end_time_unix_nano, value)
+def _from_json(message: Message, body: bytes) -> bytes:
+    """A body in JSON as it would have come in protobuf. Raises `PayloadError`."""
+    name = type(message).__name__
+    if not body.lstrip().startswith(b"{"):
+        raise PayloadError(f"not a {name} in JSON: it must be an object")
+    try:
+        json_format.Parse(body, message, ignore_unknown_fields=True)
+        return bytes(message.SerializeToString())
+    except (json_format.ParseError, ValueError, RecursionError) as error:
+        raise PayloadError(f"not a {name} in JSON: {str(error)[:200]}") from None

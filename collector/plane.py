@@ -4,36 +4,23 @@ A plane of an exponential layout spans 61 µs to 4.5 h (2^-14 s to 2^14 s) at th
 zeros, one for what lies under it and one for what lies above; only those three say less than the layout would.
 Sums of a window have no extremes: min and max of the parts cannot be subtracted, so the largest value of a window is
 its highest bucket's, with that bucket's error.
+
+Latencies of one service use a small part of that span, so a plane knows between which columns anything ever came, and
+what is asked of whole windows is asked of those alone.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from collector.histogram import Counts, Floats, Histogram, Layout
-from collector.quantile import Buckets, Quantile, quantile_between
+from collector.bins import Bins
+from collector.histogram import Counts, Floats, Layout
+from collector.quantile import Buckets
 from collector.rolling import RollingCounts
 
 SPAN_LOG2 = 14
 ZEROS, UNDER = 0, 1
-NOTHING = Quantile()
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Quantiles of every lane over one window: `counts` (lanes), `columns` (lanes, shares) into `answers`."""
-
-    counts: list[int]
-    columns: list[list[int]]
-    answers: Sequence[Quantile]
-
-    def of(self, lane: int) -> list[Quantile]:
-        """The quantiles of one lane; of an empty one, of rank 0."""
-        if not self.counts[lane]:
-            return [NOTHING] * len(self.columns[lane])
-        return [self.answers[column] for column in self.columns[lane]]
 
 
 class Plane:
@@ -42,41 +29,70 @@ class Plane:
     def __init__(self, layout: Layout, windows_s: Sequence[int], *, tick_s: int, now_s: int) -> None:
         self._layout = layout
         self._first, self._low, self._high = _columns(layout)
-        edges = zip(self._low.tolist(), self._high.tolist(), strict=True)
-        self._answers = [quantile_between(low, high) for low, high in edges]
-        self.rolling = RollingCounts(self._low.size, windows_s, tick_s=tick_s, now_s=now_s)
+        self._used = slice(0, 0)
+        self._lanes = 0
+        self._rolling = RollingCounts(self._low.size, windows_s, tick_s=tick_s, now_s=now_s)
 
-    def cells(self, one: Histogram) -> tuple[Counts, Counts]:
-        """The columns of a histogram of this layout and their counts; a column may come twice."""
-        used = np.flatnonzero(one.counts)
-        columns = used + (one.offset - self._first)
+    @property
+    def lanes(self) -> int:
+        """How many there are."""
+        return self._lanes
+
+    def new_lane(self) -> int:
+        """One lane more, with nothing in it; its number."""
+        self._rolling.reserve(self._lanes)
+        self._lanes += 1
+        return self._lanes - 1
+
+    def add(self, lanes: Counts, starts_s: Counts, bins: Bins) -> None:
+        """Add histograms of this layout, each to a lane in the step that begins at its start."""
+        columns = bins.buckets - self._first
         if self._layout.scale is not None:
             columns = np.clip(columns, UNDER, self._low.size - 1)
-        counts = one.counts[used]
-        if one.zero_count:
-            columns, counts = np.append(columns, ZEROS), np.append(counts, one.zero_count)
-        return columns, counts
+        of_zeros = np.flatnonzero(bins.zeros)
+        columns = np.concatenate((columns, np.full(of_zeros.size, ZEROS)))
+        if columns.size == 0:
+            return
+        owners = np.concatenate((bins.owners, of_zeros))
+        counts = np.concatenate((bins.counts, bins.zeros[of_zeros]))
+        self._use(int(columns.min()), int(columns.max()) + 1)
+        self._rolling.add(starts_s[owners], (lanes[owners], columns), counts)
 
-    def table(self, window_s: int, shares: Sequence[float]) -> Table:
-        """The quantiles of all lanes at once: one running sum over the whole matrix, in which each rank is looked up.
+    def advance(self, now_s: int) -> None:
+        """Let leave what lies outside the windows that end now."""
+        self._rolling.advance(now_s)
 
-        Columns ascend by their edges, so the column that holds a rank says all there is to say of it.
-        """
-        sums = self.rolling.window(window_s)
-        reached = np.cumsum(sums.reshape(-1))
-        ends = reached[sums.shape[1] - 1 :: sums.shape[1]]
-        before = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))
-        counts = ends - before
-        ranks = np.maximum(np.ceil(np.round(np.outer(counts, shares), 9)), 1).astype(np.int64)
-        found = np.searchsorted(reached, ranks + before[:, None], side="left")
-        columns = found - (np.arange(sums.shape[0]) * sums.shape[1])[:, None]
-        return Table(counts.tolist(), columns.tolist(), self._answers)
+    def _use(self, first: int, until: int) -> None:
+        used = self._used
+        self._used = slice(min(used.start, first), max(used.stop, until)) if used.stop else slice(first, until)
+
+    def edges(self) -> tuple[Floats, Floats]:
+        """Lower and upper edges of the columns in use; they ascend."""
+        return self._low[self._used], self._high[self._used]
+
+    def sums(self, window_s: int) -> Counts:
+        """What a window holds of every lane in the columns in use: (lanes, columns)."""
+        return self._rolling.window(window_s)[: self._lanes, self._used]
 
     def buckets(self, lane: int, window_s: int) -> Buckets:
         """What a window holds of a lane."""
-        row = self.rolling.window(window_s)[lane]
+        row = self._rolling.window(window_s)[lane]
         used = np.flatnonzero(row)
         return Buckets(self._low[used], self._high[used], row[used])
+
+
+def found(sums: Counts, ranks: Counts) -> Counts:
+    """The column that holds each rank of its own row: `ranks` is (rows, any number). A rank that a row does not reach
+    lies in its last column.
+
+    One running sum over the whole matrix answers for every row, each from where the rows before it end.
+    """
+    rows, width = sums.shape
+    reached = np.cumsum(sums.reshape(-1))
+    before = np.concatenate((np.zeros(1, dtype=np.int64), reached[width - 1 : -1 : width]))
+    places = np.searchsorted(reached, ranks + before[:, None], side="left")
+    within: Counts = np.clip(places - (np.arange(rows) * width)[:, None], 0, width - 1)
+    return within
 
 
 def _columns(layout: Layout) -> tuple[int, Floats, Floats]:

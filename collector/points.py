@@ -5,21 +5,18 @@ promises is rejected. Histograms are the business of `distribution`.
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     AGGREGATION_TEMPORALITY_CUMULATIVE,
     AGGREGATION_TEMPORALITY_DELTA,
     DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK,
-    NumberDataPoint,
 )
-from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric as WireMetric
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource as WireResource
 
-from collector import wire
-from collector.distribution import HistogramPoint, read_histogram
+from collector import sealed, wire
+from collector.distribution import Distributions
 from collector.measurement import (
     MAX_COUNT,
     MAX_VALUE,
@@ -30,7 +27,6 @@ from collector.measurement import (
     Interval,
     LatencyPoint,
     RejectedError,
-    Resource,
 )
 from slo.signals import (
     BAD,
@@ -57,101 +53,160 @@ LATENCY_NAMES = frozenset(metric.sql for metric in LATENCY_METRICS)
 SHAPES = {"histogram": ("histogram", "exponential_histogram"), "counter": ("sum",), "gauge": ("gauge", "sum")}
 """The shapes on the wire that a kind of metric may take."""
 
+REMEMBERED_DELTAS = 8
+"""Intervals of a foreign delta series that are known again; its sender must name its instance, or it may be several."""
+MAX_POINTS = 100_000
+"""Points of ours in one body; those of metrics beyond are rejected."""
+
+TOO_MANY_POINTS = f"more than {MAX_POINTS} points in a body: send smaller batches"
 UNKNOWN_METRIC = "metric of no interest"
 NO_VALUE = "point without a recorded value"
 SYNTHETIC = "latency of synthetic traffic"
 
-AnyPoint = HistogramPoint | NumberDataPoint
-
 
 @dataclass(frozen=True, slots=True)
 class _Of:
-    """What the points of one metric share; `stream` names a point's cumulative stream, '' for deltas."""
+    """What the points of one metric share."""
 
-    resource: Resource
+    sender: wire.Sender
+    scope: str
     metric: Metric
-    stream: Callable[[wire.Attributes], str]
+    cumulative: bool
+
+
+_Taker = Callable[[_Of, Any, wire.Said], None]
+"""Takes a point, whose type its shape tells."""
 
 
 class Points:
     """Reads metrics into one batch."""
 
     def __init__(self) -> None:
-        self._latencies: list[LatencyPoint] = []
+        self._distributions = Distributions()
+        self._latencies: list[tuple[_Of, str, str, Interval]] = []
         self._events: list[EventPoint] = []
         self._counters: list[CounterPoint] = []
         self._gauges: list[GaugePoint] = []
-        self._rejected: Counter[str] = Counter()
-        self._ignored: Counter[str] = Counter()
+        self._rejected = wire.Reasons()
+        self._ignored = wire.Reasons()
+        self._last = Interval(0, 0)
+        self._read_points = 0
 
     def batch(self) -> Batch:
         """Everything read so far."""
+        latencies = tuple(self._distributed())
         return Batch(
-            latencies=tuple(self._latencies),
+            latencies=latencies,
             events=tuple(self._events),
             counters=tuple(self._counters),
             gauges=tuple(self._gauges),
-            rejected=wire.tallies(self._rejected),
-            ignored=wire.tallies(self._ignored),
+            rejected=self._rejected.tallies(),
+            ignored=self._ignored.tallies(),
         )
 
-    def read(self, sender: WireResource, resource: Resource, scope: str, metric: WireMetric) -> None:
-        """Read the points of one metric; `resource` is what `sender` says of itself."""
-        shape = metric.WhichOneof("data") or ""
-        points: Sequence[AnyPoint] = getattr(metric, shape).data_points if shape else ()
-        if shape not in ("histogram", "exponential_histogram", "sum", "gauge"):
-            self._ignored[UNKNOWN_METRIC] += max(len(points), 1)
-            return
+    def read(self, sender: wire.Sender, scope: str, metric: sealed.Metric) -> None:
+        """Read the points of one metric of one sender."""
+        shape = metric.WhichOneof("data")
+        data: sealed.Data | None = getattr(metric, shape) if shape else None
         ours = BY_NAME.get(metric.name)
-        if ours is None and metric.name:
-            self._ignored[UNKNOWN_METRIC] += len(points)
+        if data is None or (ours is None and metric.name):
+            self._ignored.add(UNKNOWN_METRIC, len(data.data_points) if data else 1)
             return
-        fault = "a metric without a name" if ours is None else _fault(ours, metric, shape)
+        fault = "a metric without a name" if ours is None else _fault(ours, metric, str(shape), data)
         if ours is None or fault is not None:
-            self._rejected[str(fault)] += len(points)
+            self._rejected.add(str(fault), len(data.data_points))
             return
-
-        def stream(found: wire.Attributes) -> str:
-            return wire.stream_id(sender, scope, metric.name, point=found) if _cumulative(metric, shape) else ""
-
-        of = _Of(resource, ours, stream)
-        for point in points:
-            self._read(of, point)
-
-    def _read(self, of: _Of, point: AnyPoint) -> None:
-        found = wire.attributes(point.attributes)
-        if point.flags & DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK:
-            self._ignored[NO_VALUE] += 1
+        self._read_points += len(data.data_points)
+        if self._read_points > MAX_POINTS:
+            self._rejected.add(TOO_MANY_POINTS, len(data.data_points))
             return
-        try:
-            if point.time_unix_nano == 0:
-                raise RejectedError("a point without a time")
-            if isinstance(point, NumberDataPoint):
-                self._number(of, point, found)
-            elif found.get(CLASS) == SYNTHETIC_CLASS:
-                self._ignored[SYNTHETIC] += 1
-            else:
-                self._latencies.append(_latency(of, point, found))
-        except RejectedError as error:
-            self._rejected[f"{of.metric.name}: {error}"] += 1
+        of = _Of(sender, scope, ours, shape != "gauge" and _cumulative(data))
+        take = self._taker(str(shape))
+        for point in data.data_points:
+            try:
+                if point.flags & DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK:
+                    self._ignored.add(NO_VALUE)
+                elif point.time_unix_nano == 0:
+                    raise RejectedError("a point without a time")
+                else:
+                    take(of, point, wire.said(point.attributes))
+            except RejectedError as error:
+                self._rejected.add(f"{ours.name}: {error}")
 
-    def _number(self, of: _Of, point: NumberDataPoint, found: wire.Attributes) -> None:
+    def _taker(self, shape: str) -> _Taker:
+        """What takes a point of a shape."""
+        takers: dict[str, _Taker] = {"histogram": self._explicit, "exponential_histogram": self._exponential}
+        return takers.get(shape, self._number)
+
+    def _explicit(self, of: _Of, point: sealed.ExplicitPoint, said: wire.Said) -> None:
+        if self._accept(of, point, said):
+            self._distributions.add_explicit(point, cumulative=of.cumulative)
+
+    def _exponential(self, of: _Of, point: sealed.ExponentialPoint, said: wire.Said) -> None:
+        if self._accept(of, point, said):
+            self._distributions.add_exponential(point, cumulative=of.cumulative)
+
+    def _accept(self, of: _Of, point: sealed.Point, said: wire.Said) -> bool:
+        """Keep what a latency says of itself; False when it is none of ours."""
+        if said.texts.get(CLASS) == SYNTHETIC_CLASS:
+            self._ignored.add(SYNTHETIC)
+            return False
+        signal = of.metric.sql if of.metric is not CENSORED else _censored_signal(said)
+        self._latencies.append((of, said.model or UNKNOWN_MODEL, signal, self._interval(of, point, said)))
+        return True
+
+    def _number(self, of: _Of, point: sealed.NumberPoint, said: wire.Said) -> None:
         value = _value(point)
         if of.metric.kind == "gauge":
             if abs(value) > MAX_VALUE:
                 raise RejectedError(f"a value must be within {MAX_VALUE:g} of 0")
-            self._gauges.append(_gauge(of, point, found, value))
+            self._gauges.append(_gauge(of, point, said, value))
             return
         largest = MAX_COUNT if of.metric is SLO_EVENTS else MAX_VALUE
         if not 0 <= value <= largest:
             raise RejectedError(f"a count must be from 0 to {largest:.0f}")
+        interval = self._interval(of, point, said)
         if of.metric is SLO_EVENTS:
-            self._events.append(_event(of, point, found, value))
+            self._events.append(_event(of, said, interval, value))
         else:
-            self._counters.append(_counter(of, point, found, value))
+            self._counters.append(_counter(of, said, interval, value))
+
+    def _interval(self, of: _Of, point: sealed.Point, said: wire.Said) -> Interval:
+        # A start beyond the end, up to 2^64, is a clock that was set: nothing is known of the time before the end.
+        end_ns = point.time_unix_nano
+        start_ns = min(point.start_time_unix_nano, end_ns)
+        if not of.cumulative and (of.sender.ours or not of.sender.resource.instance):
+            # All the deltas of one export share their interval.
+            if self._last.end_ns != end_ns or self._last.start_ns != start_ns:
+                self._last = Interval(start_ns, end_ns)
+            return self._last
+        name = of.sender, of.scope, of.metric.name, said
+        if not of.cumulative:
+            # A collector in between may send again, in another body, what its own sender had sent it twice.
+            ordinal = end_ns // max(end_ns - start_ns, 1) % REMEMBERED_DELTAS
+            place = wire.stream_id(*name, -1 - ordinal) if 0 < start_ns < end_ns else ""
+            return Interval(start_ns, end_ns, place=place)
+        unstarted = wire.stream_id(*name, 0)
+        if start_ns < point.start_time_unix_nano:
+            # It goes on as the same stream once its clock is right again.
+            return Interval(0, end_ns, wire.stream_id(*name, point.start_time_unix_nano))
+        if start_ns in (0, end_ns):
+            return Interval(0, end_ns, unstarted)
+        return Interval(start_ns, end_ns, wire.stream_id(*name, start_ns), unstarted)
+
+    def _distributed(self) -> Sequence[LatencyPoint]:
+        """The latencies whose buckets could be read."""
+        points = []
+        for (of, model, signal, interval), histogram in zip(self._latencies, self._distributions.read(), strict=True):
+            if isinstance(histogram, str):
+                self._rejected.add(f"{of.metric.name}: {histogram}")
+            else:
+                censored = of.metric is CENSORED
+                points.append(LatencyPoint(of.sender.resource, model, signal, interval, histogram, censored))
+        return points
 
 
-def _fault(ours: Metric, metric: WireMetric, shape: str) -> str | None:
+def _fault(ours: Metric, metric: sealed.Metric, shape: str, data: sealed.Data) -> str | None:
     """What is wrong with a metric as a whole; None when its points can be read."""
     if shape not in SHAPES[ours.kind]:
         return f"{ours.name}: it is a {ours.kind}, and came as a {shape.replace('_', ' ')}"
@@ -159,56 +214,47 @@ def _fault(ours: Metric, metric: WireMetric, shape: str) -> str | None:
         return f"{ours.name}: the unit is {metric.unit[:MAX_UNIT]!r}: send seconds"
     if shape == "gauge":
         return None
-    known = AGGREGATION_TEMPORALITY_CUMULATIVE, AGGREGATION_TEMPORALITY_DELTA
-    if getattr(metric, shape).aggregation_temporality not in known:
+    if data.aggregation_temporality not in (AGGREGATION_TEMPORALITY_CUMULATIVE, AGGREGATION_TEMPORALITY_DELTA):
         return f"{ours.name}: the aggregation temporality is unspecified: send delta or cumulative"
-    if shape == "sum" and ours.kind == "counter" and not metric.sum.is_monotonic:
+    if ours.kind == "counter" and not data.is_monotonic:
         return f"{ours.name}: a counter must be monotonic"
-    if shape == "sum" and ours.kind == "gauge" and not _cumulative(metric, shape):
+    if ours.kind == "gauge" and not _cumulative(data):
         return f"{ours.name}: it is a gauge, and came as changes: send values"
     return None
 
 
-def _cumulative(metric: WireMetric, shape: str) -> bool:
-    temporality: int = getattr(metric, shape).aggregation_temporality
-    return temporality == AGGREGATION_TEMPORALITY_CUMULATIVE
+def _cumulative(data: sealed.Data) -> bool:
+    return data.aggregation_temporality == AGGREGATION_TEMPORALITY_CUMULATIVE
 
 
-def _latency(of: _Of, point: HistogramPoint, found: wire.Attributes) -> LatencyPoint:
-    censored = of.metric is CENSORED
-    signal = found.get(SIGNAL, "") if censored else of.metric.sql
+def _censored_signal(said: wire.Said) -> str:
+    signal = said.texts.get(SIGNAL, "")
     if signal not in LATENCY_NAMES:
         raise RejectedError(f"{SIGNAL} is {signal!r}: use one of {', '.join(sorted(LATENCY_NAMES))}")
-    interval = _interval(of, point, found)
-    histogram = read_histogram(point, cumulative=bool(interval.stream))
-    return LatencyPoint(of.resource, wire.model(found) or UNKNOWN_MODEL, signal, interval, histogram, censored)
+    return signal
 
 
-def _event(of: _Of, point: NumberDataPoint, found: wire.Attributes, value: float) -> EventPoint:
+def _event(of: _Of, said: wire.Said, interval: Interval, value: float) -> EventPoint:
+    found = said.texts
     objective, result = found.get(OBJECTIVE, ""), found.get(RESULT, "")
     if not objective or result not in (GOOD, BAD):
         raise RejectedError(f"an event needs {OBJECTIVE}, and {RESULT} {GOOD} or {BAD}")
-    model, interval = wire.model(found) or UNKNOWN_MODEL, _interval(of, point, found)
-    return EventPoint(of.resource, model, objective, found.get(OBJECTIVE_HASH, ""), result == GOOD, interval, value)
+    who, model = of.sender.resource, said.model or UNKNOWN_MODEL
+    return EventPoint(who, model, objective, found.get(OBJECTIVE_HASH, ""), result == GOOD, interval, value)
 
 
-def _counter(of: _Of, point: NumberDataPoint, found: wire.Attributes, value: float) -> CounterPoint:
+def _counter(of: _Of, said: wire.Said, interval: Interval, value: float) -> CounterPoint:
+    found = said.texts
     own = tuple(sorted((LABELS[key], found[key]) for key in of.metric.attributes if key in found))
-    return CounterPoint(of.resource, wire.model(found), of.metric.sql, own, _interval(of, point, found), value)
+    return CounterPoint(of.sender.resource, said.model, of.metric.sql, own, interval, value)
 
 
-def _gauge(of: _Of, point: NumberDataPoint, found: wire.Attributes, value: float) -> GaugePoint:
-    own = next((found[key] for key in of.metric.attributes if key in found), "")
-    return GaugePoint(of.resource, wire.model(found), of.metric.sql, own, point.time_unix_nano, value)
+def _gauge(of: _Of, point: sealed.NumberPoint, said: wire.Said, value: float) -> GaugePoint:
+    own = next((said.texts[key] for key in of.metric.attributes if key in said.texts), "")
+    return GaugePoint(of.sender.resource, said.model, of.metric.sql, own, point.time_unix_nano, value)
 
 
-def _interval(of: _Of, point: AnyPoint, found: wire.Attributes) -> Interval:
-    # A start beyond the end, up to 2^64, is a clock that was set: nothing is known of the time before the end.
-    start_ns = min(point.start_time_unix_nano, point.time_unix_nano)
-    return Interval(start_ns, point.time_unix_nano, of.stream(found))
-
-
-def _value(point: NumberDataPoint) -> float:
+def _value(point: sealed.NumberPoint) -> float:
     kind = point.WhichOneof("value")
     value = float(point.as_int) if kind == "as_int" else point.as_double if kind == "as_double" else math.nan
     if not math.isfinite(value):

@@ -17,8 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from collector.histogram import Counts, Floats, Histogram
+from collector.bins import Bins
+from collector.histogram import Counts, Floats, Histogram, Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,28 +102,70 @@ def _whole_buckets(one: Histogram) -> Buckets:
     return Buckets(low, high, counts)
 
 
+def ranks_of(shares: Sequence[float], counts: Counts) -> Counts:
+    """The nearest ranks of quantiles, of many at once: (counts, shares)."""
+    ranks: Counts = np.maximum(np.ceil(np.round(np.outer(counts, shares), 9)), 1).astype(np.int64)
+    return ranks
+
+
 def quantiles(
     parts: Sequence[Buckets], shares: Sequence[float], *, censored: Censored = NONE_CENSORED
 ) -> tuple[Quantile, ...]:
     """The quantiles of all values and censored requests together; share 1.0 is the largest."""
+    edges = edges_at_ranks(parts, shares, censored=censored)
+    if edges is None:
+        return tuple(Quantile() for _ in shares)
+    return tuple(quantile_between(low, high) for low, high in zip(*edges, strict=True))
+
+
+Edges = tuple[list[float], list[float]]
+"""Lower and upper edges."""
+
+
+def edges_at_ranks(
+    parts: Sequence[Buckets], shares: Sequence[float], *, censored: Censored = NONE_CENSORED
+) -> Edges | None:
+    """Between which edges each quantile lies; None when there is nothing."""
     waits = [np.full(one.low.size, np.inf) for one in censored.waited]
     low = np.concatenate([one.low for one in (*parts, *censored.waited)] + [np.array([censored.overdue_s])])
     high = np.concatenate([*(one.high for one in parts), *waits, np.array([np.inf])])
     counts = np.concatenate([one.counts for one in (*parts, *censored.waited)] + [np.array([censored.overdue])])
     total = int(counts.sum())
     if total == 0:
-        return tuple(Quantile() for _ in shares)
+        return None
     ranks = [rank(share, total) for share in shares]
-    lows, highs = _at_ranks(low, counts, ranks), _at_ranks(high, counts, ranks)
-    return tuple(quantile_between(lower, upper) for lower, upper in zip(lows, highs, strict=True))
+    return _at_ranks(low, counts, ranks), _at_ranks(high, counts, ranks)
 
 
 def split_at(one: Histogram, threshold_s: float) -> Split:
-    """How many values lie at or below a threshold. Exact (`unsure` 0) when it is an edge of the buckets."""
+    """How many values lie at or below a threshold. Exact (`unsure` 0) when it is an edge of the buckets.
+
+    A bucket from 0 on has no middle: where the threshold cuts it, nothing says that any of its values lie above, and
+    what cannot be known to be bad counts as below.
+    """
     part = _whole_buckets(one)
-    below = int(part.counts[_middle(part.low, part.high) <= threshold_s].sum())
-    unsure = int(part.counts[(part.low < threshold_s) & (part.high > threshold_s)].sum())
-    return Split(below, part.count - below, unsure)
+    is_below, is_unsure = _cut(part.low, part.high, threshold_s)
+    below = int(part.counts[is_below].sum())
+    return Split(below, part.count - below, int(part.counts[is_unsure].sum()))
+
+
+def splits_at(layout: Layout, many: Bins, threshold_s: float) -> tuple[Counts, Counts, Counts]:
+    """The values below, above and unsure of each of many histograms, by the rule of `split_at`."""
+    low, high = layout.edges(many.buckets)
+    is_below, is_unsure = _cut(low, high, threshold_s)
+
+    def summed(cells: NDArray[np.bool_]) -> Counts:
+        sums = np.zeros(many.zeros.size, dtype=np.int64)
+        np.add.at(sums, many.owners[cells], many.counts[cells])
+        return sums
+
+    return summed(is_below) + many.zeros, summed(~is_below), summed(is_unsure)
+
+
+def _cut(low: Floats, high: Floats, threshold_s: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which buckets count as at or below the threshold, and which of all it cuts."""
+    middle = np.where(low <= 0, 0.0, _middle(low, high))
+    return middle <= threshold_s, (low < threshold_s) & (high > threshold_s)
 
 
 def estimated_sum(part: Buckets) -> float:

@@ -1,56 +1,103 @@
 """Reads back what was committed: to fill the windows at the start, and to go on where the last process ended."""
 
-from collections.abc import Callable, Iterator, Sequence
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import orjson
-from sqlalchemy import Row, Table, func, select, tuple_
+from sqlalchemy import Row, Select, Table, func, select, tuple_
 from sqlalchemy.engine import Connection
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from collector import rows, schema, webhook
+from collector import bins, rows, schema
+from collector.bins import Sheet
 from collector.deltas import (
     CounterRow,
     Deltas,
     GaugeRow,
     InstanceRow,
     KnownRow,
-    LatencyRow,
     SeriesKey,
     SloRow,
     StreamRow,
 )
 from collector.evaluate import Alert, AlertKey
+from collector.histogram import Layout
 
 ROWS_PER_PAGE = 5_000
 
 Stored = Sequence[Row[Any]]
 
 
-def stored_deltas(connection: Connection, *, oldest_s: int) -> Iterator[Deltas]:
-    """Everything counted from `oldest_s` on, page by page; rows of a folded step keep its start."""
-    series = {row.id: rows.series_key(row) for row in connection.execute(select(schema.series))}
+async def stored(connection: AsyncConnection, *, oldest_s: int) -> AsyncIterator[Deltas]:
+    """Everything counted from `oldest_s` on but histograms, page by page; rows of a folded step keep its start."""
     readers: dict[Table, Callable[[Stored], Deltas]] = {
-        schema.rollup: lambda page: Deltas(latencies=tuple(_latency(row, series) for row in page)),
         schema.slo_count: lambda page: Deltas(slo=tuple(map(_slo, page))),
         schema.gauge: lambda page: Deltas(gauges=tuple(map(_gauge, page))),
         schema.counter: lambda page: Deltas(counters=tuple(map(_counter, page))),
         schema.known: lambda page: Deltas(known=tuple(map(_known, page))),
     }
-    yield Deltas(instances=tuple(map(_instance, connection.execute(select(schema.instance)))))
+    yield Deltas(instances=await connection.run_sync(_instances))
     for table, read in readers.items():
-        for page in pages(connection, table, oldest_s=oldest_s):
+        question = select(table).where(table.c.start_s >= oldest_s).limit(ROWS_PER_PAGE)
+        async for page in _pages(connection, table, question):
             yield read(page)
 
 
-def pages(connection: Connection, table: Table, *, oldest_s: int) -> Iterator[Stored]:
-    """Rows that start at `oldest_s` or later, in the order of the table's key."""
+async def sheets(connection: AsyncConnection, *, oldest_s: int) -> AsyncIterator[Sheet]:
+    """Every histogram from `oldest_s` on. They are by far the most rows, so a page is read while the one before is
+    made sense of beside the event loop."""
+    series = await connection.run_sync(_series)
+    reading: asyncio.Task[list[Sheet]] | None = None
+    table = schema.rollup
+    columns = (table.c.step_s, table.c.start_s, table.c.series_id, table.c.zero_count, table.c.bin_offset, table.c.bins)
+    question = select(*columns).where(table.c.start_s >= oldest_s).limit(ROWS_PER_PAGE)
+    async for page in _pages(connection, table, question):
+        made, reading = reading, asyncio.create_task(asyncio.to_thread(_sheets, page, series))
+        for sheet in await made if made else ():
+            yield sheet
+    for sheet in await reading if reading else ():
+        yield sheet
+
+
+def _sheets(page: Stored, series: Mapping[int, SeriesKey]) -> list[Sheet]:
+    """The histograms of a page, by layout."""
+    _, starts, ids, zeros, offsets, texts = zip(*page, strict=True)
+    known, of = np.unique(np.array(ids, dtype=np.int64), return_inverse=True)
+    keys = [series[one] for one in known.tolist()]
+    starts_s, zeros_of, offsets_of = (np.array(column, dtype=np.int64) for column in (starts, zeros, offsets))
+    by_layout: defaultdict[Layout, list[int]] = defaultdict(list)
+    for number, key in enumerate(keys):
+        by_layout[key.layout].append(number)
+    found = []
+    for mine in by_layout.values():
+        places = np.full(len(keys), -1)
+        places[mine] = np.arange(len(mine))
+        rows = np.flatnonzero(places[of] >= 0)
+        read = bins.parsed([texts[row] for row in rows.tolist()], offsets_of[rows], zeros_of[rows])
+        found.append(Sheet([keys[number] for number in mine], places[of][rows], starts_s[rows], read))
+    return found
+
+
+async def _pages(connection: AsyncConnection, table: Table, question: Select[Any]) -> AsyncIterator[Stored]:
+    """The rows that a limited question asks for, in the order of the table's key."""
     key = tuple_(*table.primary_key)
-    question = select(table).where(table.c.start_s >= oldest_s).order_by(*table.primary_key).limit(ROWS_PER_PAGE)
-    page = connection.execute(question).all()
+    question = question.order_by(*table.primary_key)
+    page = (await connection.execute(question)).all()
     while page:
         yield page
-        last = [page[-1]._mapping[column.name] for column in table.primary_key]  # noqa: SLF001  SQLAlchemy's public view
-        page = connection.execute(question.where(key > tuple_(*last))).all()
+        last = tuple_(*(getattr(page[-1], column.name) for column in table.primary_key))
+        page = (await connection.execute(question.where(key > last))).all()
+
+
+def _series(connection: Connection) -> dict[int, SeriesKey]:
+    return {row.id: rows.series_key(row) for row in connection.execute(select(schema.series))}
+
+
+def _instances(connection: Connection) -> tuple[InstanceRow, ...]:
+    return tuple(map(_instance, connection.execute(select(schema.instance))))
 
 
 def steps(connection: Connection, table: Table) -> list[int]:
@@ -86,16 +133,6 @@ def ended(connection: Connection, *, since_s: int) -> dict[AlertKey, Alert]:
     over = (table.c.state == "resolved", table.c.fired_s.is_not(None), table.c.at_s >= since_s)
     found = map(rows.alert_of, connection.execute(select(table).where(*over).order_by(table.c.at_s)))
     return {one.key: one for one in found}
-
-
-def notifications(connection: Connection) -> dict[tuple[str, str], webhook.Status]:
-    """What each receiver was last told of each group."""
-    return {(row.receiver, row.group_key): row.status for row in connection.execute(select(schema.notification))}
-
-
-def _latency(row: Any, series: dict[int, SeriesKey]) -> LatencyRow:
-    key = series[row.series_id]
-    return LatencyRow(key, row.start_s, rows.rollup_histogram(row, key.layout))
 
 
 def _slo(row: Any) -> SloRow:

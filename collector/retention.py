@@ -1,35 +1,39 @@
 """How long what is kept, and at what resolution: bounded pieces of work that the store runs between commits.
 
 Counts are folded into longer steps as they age and dropped once no window can reach them; figures of ticks keep one
-row a minute for two days and one in ten minutes after that (within the minute that runs, `commit` keeps the latest
-alone). A piece is one short write transaction and says whether more of the same is left, so intake never waits long.
+row a minute for two days and one in ten minutes after that (within the minute that runs, `figures` keeps the latest
+alone). A piece is one short write transaction, of so many rows at most (or of one step, where that has more), and says
+whether more of the same is left, so intake never waits long.
+
+What is kept by time is dropped in the pieces that `partitions` cuts it into on PostgreSQL: hours, days and weeks, on
+every database alike, once a piece is past as a whole. PostgreSQL drops its pieces as they are; row by row go the rows
+of SQLite and, of PostgreSQL, those of odd times.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, delete, func, select
+from sqlalchemy import ColumnElement, MetaData, Table, and_, delete, exists, func, select
 from sqlalchemy.engine import Connection
 
-from collector import commit, rows, schema, upsert
-from collector.deltas import LatencyRow
+from collector import commit, figures, partitions, rows, schema, upsert
+from collector.deltas import LatencyRow, SeriesKey
 from collector.histogram import merge
+from collector.partitions import DAY_S, HOUR_S, LONGEST_PIECE_S, piece_of
 from collector.recall import steps
 from collector.upsert import Upsert
 
-_HOUR_S, _DAY_S = 3600, 86400
-FOLDS = ((60, 2 * _HOUR_S), (600, 3 * _DAY_S), (3600, 14 * _DAY_S))
+FOLDS = ((60, 2 * HOUR_S), (600, 3 * DAY_S), (3600, 14 * DAY_S))
 """(step, age from which rows of shorter steps are folded into it), in seconds."""
 
-BLOCK_S = 6 * _HOUR_S
-FINE_FIGURES_S = 2 * _DAY_S
+FINE_FIGURES_S = 2 * DAY_S
 COARSE_FIGURE_S = 600
-MOMENTS_A_PIECE = 360
-_FIGURES = (schema.percentile, schema.burn_rate, schema.budget)
-_STEPPED = (schema.rollup, schema.slo_count, schema.counter, schema.known, schema.gauge)
+ROWS_A_FOLD = 1_000
+ROWS_A_DELETE = 10_000
+BLOCKS_A_PIECE = 144
+STEPPED = (schema.rollup, schema.slo_count, schema.counter, schema.known, schema.gauge)
 
 Piece = Callable[[Connection], bool]
 """One transaction's work; whether more of it is left."""
@@ -40,71 +44,107 @@ class Limits:
     """Ages in seconds after which rows are dropped. `counts_s` must reach beyond the longest window."""
 
     counts_s: int
-    gauges_s: int = 30 * _DAY_S
-    figures_s: int = 90 * _DAY_S
-    events_s: int = 400 * _DAY_S
-    batches_s: int = _DAY_S
-    streams_s: int = 2 * _DAY_S
+    gauges_s: int = 30 * DAY_S
+    figures_s: int = 90 * DAY_S
+    events_s: int = 400 * DAY_S
+    batches_s: int = DAY_S
+    streams_s: int = 2 * DAY_S
 
 
 def pieces(now_s: int, limits: Limits, *, whole: bool) -> Iterator[Piece]:
     """The pieces of one sweep. A `whole` one also looks at what earlier sweeps have seen, as the first of a process
     must; the others look back an hour only where looking costs."""
+    yield partial(partitions.make_ahead, now_s=now_s)
     for step_s, age_s in FOLDS:
         before_s = (now_s - age_s) // step_s * step_s
         for fold in _folds(step_s):
             yield partial(fold, step_s=step_s, before_s=before_s)
-    for table in _FIGURES:
-        before_s = now_s - FINE_FIGURES_S
-        yield partial(_thin, table=table, since_s=0 if whole else before_s - _HOUR_S, before_s=before_s)
-    for table in _STEPPED:
+    for table in figures.TABLES:
+        before_s = (now_s - FINE_FIGURES_S) // COARSE_FIGURE_S * COARSE_FIGURE_S
+        yield partial(partitions.rewrite, table=table, before_s=before_s, coarse_s=COARSE_FIGURE_S)
+        yield _Thinning(table, 0 if whole else before_s - HOUR_S, before_s)
+        yield from _dropping(table, now_s=now_s, before_s=now_s - limits.figures_s)
+    for table in STEPPED:
         age_s = limits.gauges_s if table is schema.gauge else limits.counts_s
-        yield partial(_drop_steps, table=table, before_s=now_s - age_s)
-    for column, age_s in _lifetimes(limits):
-        yield partial(_drop, column=column, before_s=now_s - age_s)
+        yield from _dropping(table, now_s=now_s, before_s=now_s - age_s)
+    for column, age_s in lifetimes(limits):
+        yield partial(_drop, time=column, before_s=now_s - age_s)
     if whole:
         yield _drop_silent_series
 
 
-def _lifetimes(limits: Limits) -> Iterator[tuple[ColumnElement[int], int]]:
-    for table in _FIGURES:
-        yield table.c.at_s, limits.figures_s
+def lifetimes(limits: Limits) -> Iterator[tuple[ColumnElement[int], int]]:
+    """What is dropped by the moment. An instance is remembered until nothing of it is left in pieces that go whole."""
     yield schema.alert_event.c.at_s, limits.events_s
-    yield schema.instance.c.last_s, limits.counts_s
+    yield schema.instance.c.last_s, limits.counts_s + LONGEST_PIECE_S
     yield schema.batch.c.at_s, limits.batches_s
     yield schema.stream.c.at_s, limits.streams_s
 
 
-def _drop(connection: Connection, *, column: Any, before_s: int) -> bool:
-    connection.execute(delete(column.table).where(column < before_s))
-    return False
+def _dropping(table: Table, *, now_s: int, before_s: int) -> Iterator[Piece]:
+    yield partial(partitions.drop_past, table=table, before_s=before_s, now_s=now_s)
+    if "step_s" in table.c:
+        yield partial(_drop_steps, table=table, before_s=before_s)
+    else:
+        yield partial(_drop, time=table.c.at_s, before_s=before_s // DAY_S * DAY_S)
 
 
 def _drop_steps(connection: Connection, *, table: Table, before_s: int) -> bool:
-    for step_s in steps(connection, table):
-        connection.execute(delete(table).where(table.c.step_s == step_s, table.c.start_s < before_s))
-    return False
+    def drop(step_s: int) -> bool:
+        whole_s = before_s // piece_of(step_s) * piece_of(step_s)
+        return _drop(connection, time=table.c.start_s, before_s=whole_s, of=(table.c.step_s == step_s,))
+
+    return any(drop(step_s) for step_s in steps(connection, table))
+
+
+def _drop(connection: Connection, *, time: Any, before_s: int, of: Sequence[ColumnElement[bool]] = ()) -> bool:
+    """Delete the oldest rows from before then, about as many as a piece may."""
+    old = (time < before_s, *of)
+    last_s = connection.scalar(select(time).where(*old).order_by(time).limit(1).offset(ROWS_A_DELETE))
+    if last_s is not None:
+        old = (time <= last_s, *of)
+    connection.execute(delete(time.table).where(*old))
+    return last_s is not None
 
 
 def _drop_silent_series(connection: Connection) -> bool:
-    """Series of instances that are gone, once their last row is."""
-    connection.execute(delete(schema.series).where(schema.series.c.id.not_in(select(schema.rollup.c.series_id))))
+    """Series of instances that are gone: no row of theirs is left, for an instance outlives its rows."""
+    series, sender = schema.series.c, schema.instance.c
+    same = (getattr(sender, name) == getattr(series, name) for name in ("environment", "service", "instance"))
+    connection.execute(delete(schema.series).where(~exists().where(and_(*same))))
     return False
 
 
-def _thin(connection: Connection, *, table: Table, since_s: int, before_s: int) -> bool:
-    """Keep the last row of each ten minutes, of those at least two days old."""
-    at = table.c.at_s
-    since_s -= since_s % COARSE_FIGURE_S
-    moments = connection.scalars(select(at).where(at >= since_s, at < before_s).distinct().order_by(at)).all()
-    extra = [now for now, after in pairwise(moments) if _same_coarse(now, after)]
-    for moment in extra[:MOMENTS_A_PIECE]:
-        connection.execute(delete(table).where(at == moment))
-    return len(extra) > MOMENTS_A_PIECE
+@dataclass(slots=True)
+class _Thinning:
+    """Keeps the last moment of each ten minutes, of those at least two days old, from `_at_s` on."""
+
+    table: Table
+    _at_s: int
+    before_s: int
+
+    def __call__(self, connection: Connection) -> bool:
+        """One transaction's work; whether there is more of it."""
+        table = _by_row(connection, self.table)
+        at = table.c.at_s
+        deleted = 0
+        for _ in range(BLOCKS_A_PIECE):
+            first_s = connection.scalar(select(func.min(at)).where(at >= self._at_s, at < self.before_s))
+            if first_s is None or deleted >= ROWS_A_DELETE:
+                return first_s is not None
+            end_s = first_s // COARSE_FIGURE_S * COARSE_FIGURE_S + COARSE_FIGURE_S
+            last_s = select(func.max(at)).where(at >= first_s, at < end_s).scalar_subquery()
+            deleted += connection.execute(delete(table).where(at >= first_s, at < last_s)).rowcount
+            self._at_s = end_s
+        return True
 
 
-def _same_coarse(one_s: int, other_s: int) -> bool:
-    return one_s // COARSE_FIGURE_S == other_s // COARSE_FIGURE_S
+def _by_row(connection: Connection, table: Table) -> Table:
+    """What of a table of figures is thinned by deleting rows: all of it, but on PostgreSQL the rest alone."""
+    if connection.dialect.name != "postgresql":
+        return table
+    (branch,) = partitions.branches(table)
+    return table.to_metadata(MetaData(), name=branch.rest)
 
 
 def _folds(step_s: int) -> Sequence[Callable[..., bool]]:
@@ -114,15 +154,22 @@ def _folds(step_s: int) -> Sequence[Callable[..., bool]]:
 
 
 def _block(connection: Connection, table: Table, *, step_s: int, before_s: int) -> list[ColumnElement[bool]] | None:
-    """What picks the oldest block of rows to fold, all of one shorter step; None when there is none."""
+    """What picks the oldest block of rows to fold, all of one shorter step; None when there is none. It ends with a
+    whole longer step if it can: what is folded in parts is merged all the same."""
+    start = table.c.start_s
     for shorter_s in steps(connection, table):
         if shorter_s >= step_s:
             break
         mine = table.c.step_s == shorter_s
-        oldest_s = connection.scalar(select(func.min(table.c.start_s)).where(mine))
-        if oldest_s is not None and oldest_s < before_s:
-            end_s = min((oldest_s // BLOCK_S + 1) * BLOCK_S, before_s)
-            return [mine, table.c.start_s >= oldest_s, table.c.start_s < end_s]
+        first_s = connection.scalar(select(func.min(start)).where(mine, start < before_s))
+        if first_s is None:
+            continue
+        old = select(start).where(mine, start >= first_s, start < before_s)
+        more_s = connection.scalar(old.order_by(start).limit(1).offset(ROWS_A_FOLD))
+        end_s = before_s if more_s is None else more_s // step_s * step_s
+        if end_s <= first_s:
+            end_s = max(more_s or 0, first_s + shorter_s)
+        return [mine, start >= first_s, start < end_s]
     return None
 
 
@@ -167,15 +214,21 @@ def _fold_rollup(connection: Connection, *, step_s: int, before_s: int) -> bool:
     block = _block(connection, table, step_s=step_s, before_s=before_s)
     if block is None:
         return False
-    series = {row.id: rows.series_key(row) for row in connection.execute(select(schema.series))}
+    stored = connection.execute(select(table).where(*block)).all()
+    series = _series(connection, {row.series_id for row in stored})
     folded: dict[tuple[int, int], LatencyRow] = {}
-    for stored in connection.execute(select(table).where(*block)):
-        key = series[stored.series_id]
-        start_s = stored.start_s // step_s * step_s
-        one = rows.rollup_histogram(stored, key.layout)
-        before = folded.get((start_s, stored.series_id))
+    for row in stored:
+        key = series[row.series_id]
+        start_s = row.start_s // step_s * step_s
+        one = rows.rollup_histogram(row, key.layout)
+        before = folded.get((start_s, row.series_id))
         one = one if before is None else merge(before.histogram, one)
-        folded[start_s, stored.series_id] = LatencyRow(key, start_s, one)
+        folded[start_s, row.series_id] = LatencyRow(key, start_s, one)
     connection.execute(delete(table).where(*block))
     commit.write_latencies(connection, list(folded.values()), step_s=step_s)
     return True
+
+
+def _series(connection: Connection, ids: set[int]) -> dict[int, SeriesKey]:
+    question = select(schema.series).where(schema.series.c.id.in_(sorted(ids)))
+    return {row.id: rows.series_key(row) for row in connection.execute(question)}

@@ -13,7 +13,7 @@ it is short by less than one step at its far end: a tick up to 1 h, 1 m up to 6 
 or 1.7 % of the window at most; 0.15 % of 28 d). What lies in the future (a sender's clock ahead) counts at once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +26,8 @@ RUNGS = ((0, 3600), (60, 21600), (600, 259200), (3600, 1 << 40))
 """(step, longest window held at it); the first step stands for the tick."""
 MAX_PIECES = 16
 MAX_CELLS = 1 << 32
+DENSE = 32
+"""Cells are close together when there are more than one in so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +97,9 @@ class RollingCounts:
         flat = lanes * self._columns + columns
         for rung in self._rungs:
             floored = starts_s - starts_s % rung.step_s
-            # Sorted once, so that many steps cost no scan each.
-            order = np.argsort(floored, kind="stable")
-            steps, firsts = np.unique(floored[order], return_index=True)
-            for start_s, chosen in zip(steps.tolist(), np.split(order, firsts[1:]), strict=True):
-                if start_s > self._now_s - rung.longest_s:
-                    self._put(rung, start_s, _slab(flat[chosen], counts[chosen]))
+            held = np.flatnonzero(floored > self._now_s - rung.longest_s)
+            for start_s, chosen in _by_step(floored, held):
+                self._put(rung, start_s, _slab(flat[chosen], counts[chosen]))
 
     def advance(self, now_s: int) -> None:
         """Let leave what lies outside the windows that end now. Going back in time changes nothing."""
@@ -136,11 +135,29 @@ class RollingCounts:
             rung.slabs[start_s] = [_joined(pieces)]
 
 
+def _by_step(floored: Counts, held: Counts) -> Iterator[tuple[int, Counts]]:
+    """Each step among those that are `held`, and the places it stands at."""
+    steps = floored[held]
+    if held.size == 0:
+        return
+    if (np.diff(steps) < 0).any():
+        order = np.argsort(steps, kind="stable")
+        steps, held = steps[order], held[order]
+    firsts = np.flatnonzero(np.diff(steps)) + 1
+    yield from zip(steps[np.append(0, firsts)].tolist(), np.split(held, firsts), strict=True)
+
+
 def _slab(cells: Counts, counts: Counts) -> Slab:
     """Counts of equal cells added, in the narrowest types that hold them."""
-    distinct, places = np.unique(cells, return_inverse=True)
-    totals = np.zeros(distinct.size, dtype=np.int64)
-    np.add.at(totals, places, counts)
+    if cells.size * DENSE > int(cells.max()):
+        # Cells that lie close together are counted rather than sorted; sums below 2^53 are exact in a double.
+        sums = np.bincount(cells, weights=counts)
+        distinct = np.flatnonzero(sums)
+        totals = sums[distinct].astype(np.int64)
+    else:
+        distinct, places = np.unique(cells, return_inverse=True)
+        totals = np.zeros(distinct.size, dtype=np.int64)
+        np.add.at(totals, places, counts)
     return Slab(distinct.astype(np.uint32), totals.astype(np.min_scalar_type(int(totals.max()))))
 
 

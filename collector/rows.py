@@ -5,15 +5,12 @@ them, they are shorter than eight bytes a bin, and reading one back costs micros
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
-from operator import attrgetter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import orjson
-from sqlalchemy import Table
 
-from collector import schema
 from collector.deltas import (
     CounterRow,
     GaugeRow,
@@ -25,33 +22,12 @@ from collector.deltas import (
     SloRow,
     StreamRow,
 )
-from collector.evaluate import Alert, AlertKey, BudgetRow, BurnRow, PercentileRow
+from collector.evaluate import Alert, AlertKey
 from collector.histogram import Facts, Histogram, Layout, histogram
 from collector.upsert import Row
 
 Stored = Any
 """A row as SQLAlchemy gives it: its columns are attributes."""
-
-
-def _fields(table: Table) -> Callable[[Any], Row]:
-    """Values whose fields are named like the columns of `table`."""
-    fields: Callable[[Any], Row] = attrgetter(*(column.name for column in table.columns))
-    return fields
-
-
-_percentile, _burn_rate, _budget = _fields(schema.percentile), _fields(schema.burn_rate), _fields(schema.budget)
-
-
-def percentile(row: PercentileRow) -> Row:
-    return _percentile(row)
-
-
-def burn_rate(row: BurnRow) -> Row:
-    return _burn_rate(row)
-
-
-def budget(row: BudgetRow) -> Row:
-    return _budget(row)
 
 
 def series_id(key: SeriesKey) -> int:

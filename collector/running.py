@@ -1,45 +1,50 @@
 """One collector's life: opens what it needs, serves until it is told to stop, and leaves nothing undone.
 
-Order of the start: the address, the database, the past, one evaluation; only then is it announced. Order of the end:
-no new requests, those in hand are committed and answered, the last figures are kept, receivers hear the last word,
-the database is let go.
+Order of the start: the address, the database, the past, one evaluation; only then is it announced. While the past is
+read it answers already, that it is not ready. Order of the end: no new requests, those in hand are committed and
+answered, the last figures are kept, receivers hear the last word, the database is let go.
 """
 
 import asyncio
-import contextlib
 import logging
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import httpx
-import uvicorn
-from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.types import ASGIApp
 
-from collector import notify, recall, upkeep, upsert, webhook
-from collector.connection import Connection as HttpConnection
+from collector import listener, receivers, spec_watch, sqlite_file, upkeep
 from collector.database import held_alone, open_database
-from collector.errors import ListenError
+from collector.desk import Desk
+from collector.errors import ListenError, TlsError
 from collector.gate import TokenGate
-from collector.notify import Alertmanager, Notifier, Receiver, Webhook
-from collector.options import Settings
+from collector.intake import Reception, Room
+from collector.leader import leading
+from collector.listener import Listener
+from collector.notified import Notified
+from collector.notify import Notifier
+from collector.options import Address, Settings
+from collector.post import Post
+from collector.receivers import Alertmanager, Receiver, Webhook
 from collector.retention import Limits
-from collector.service import Desk, application
-from collector.store import Store, opened
+from collector.service import application
+from collector.store import Store
 from collector.ticks import Ticks
+from collector.tls import Identity
 from collector.windows import Plan, plan
 from slo import objective
 from slo.source import SpecError
 
+if TYPE_CHECKING:
+    from collector.rpc import Rpc
+
 DAY_S = 86400
-KEEP_ALIVE_S = 75
-BACKLOG = 2048
-MAX_CONNECTIONS = 2048
 LAST_WORD_S = 2.0
 
 log = logging.getLogger(__name__)
@@ -47,25 +52,10 @@ log = logging.getLogger(__name__)
 
 def run(settings: Settings) -> None:
     """Collect until SIGTERM or SIGINT. Raises `CollectorError` when it cannot start."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again, it must not be the end
+    listener.raise_file_limit()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_Collector(settings).life())
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """A bound socket. Raises `ListenError`."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise ListenError(f"--listen {host}:{port}: {error.strerror or error}") from error
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind(address)
-        bound.listen(BACKLOG)
-    except OSError as error:
-        bound.close()
-        raise ListenError(f"--listen {host}:{port}: {error.strerror or error}: choose another address") from error
-    return bound
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -76,123 +66,170 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
-class _Server(uvicorn.Server):
-    """uvicorn that says when it listens, and leaves signals to us: its own handlers end the process by the signal."""
+@dataclass(frozen=True, slots=True)
+class _Doors:
+    """Where bodies come in: HTTP, and gRPC unless it is off."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._announce = announce
+    url: str
+    http: socket.socket
+    rpc: "Rpc | None"
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        self._announce()
+    def announce(self) -> None:
+        """Say where, a line each."""
+        print(f"collector: {self.url}", flush=True)
+        if self.rpc is not None:
+            print(f"otlp grpc: {self.rpc.url}", flush=True)
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+
+@asynccontextmanager
+async def _doors(settings: Settings) -> AsyncIterator[_Doors]:
+    """Both addresses, before anything else is touched. Raises `ListenError`."""
+    with listener.listening("--listen", settings.listen) as bound:
+        async with _rpc(settings.grpc, settings.identity) as rpc:
+            yield _Doors(listener.url(bound, settings.identity), bound, rpc)
+
+
+@asynccontextmanager
+async def _rpc(address: Address | None, identity: Identity | None) -> AsyncIterator["Rpc | None"]:
+    """The gRPC listener; None when it is off, or when the address that nobody named is taken."""
+    if address is None:
+        yield None
+        return
+
+    from collector import rpc  # 20 MB that only this protocol needs
+
+    async with AsyncExitStack() as stack:
+        found = None
+        try:
+            found = await stack.enter_async_context(rpc.bound(address, identity))
+        except ListenError as error:
+            if not address.is_usual:
+                raise
+            log.warning("no OTLP over gRPC: %s, or --grpc off", error)
+        yield found
 
 
 class _Collector:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._specs = tuple(settings.specs)
+        self._reloading = asyncio.Lock()
 
     async def life(self) -> None:
         settings = self._settings
-        with listening(settings.host, settings.port) as bound:
-            url = _url(bound)
-            engine = await open_database(settings.database)
+        async with _doors(settings) as doors:
+            engine = await open_database(settings.database, now_s=int(time.time()))
             try:
                 with held_alone(settings.database):
-                    await self._work(bound, url, engine)
+                    await self._work(doors, engine)
             finally:
                 await engine.dispose()
 
-    async def _work(self, bound: socket.socket, url: str, engine: AsyncEngine) -> None:
-        store = await opened(engine, self._plan(), max_series=self._settings.max_series, clock=time.time)
+    async def _work(self, doors: _Doors, engine: AsyncEngine) -> None:
+        store = Store(engine, self._plan(), max_series=self._settings.max_series, clock=time.time)
         try:
-            async with notify.http_client() as client:
-                await self._serve(bound, url, store, client)
+            async with receivers.http_client() as client, leading(engine) as leader:
+                external_url = self._settings.external_url or doors.url
+                notifier = Notifier(
+                    self._receivers(store, client, external_url), may_tell=lambda: leader.term is not None
+                )
+                ticks = Ticks(store, notifier, external_url, leader=leader)
+                await self._until_told(doors, Desk(store, ticks, self._settings.version))
+                await ticks.settled()
+                await notifier.last_word(LAST_WORD_S)
         finally:
             await store.close()
 
     def _plan(self) -> Plan:
         return plan(self._specs, tick_s=self._settings.tick_s)
 
-    async def _serve(self, bound: socket.socket, url: str, store: Store, client: httpx.AsyncClient) -> None:
-        external_url = self._settings.external_url or url
-        notifier = Notifier(await self._receivers(store, client, external_url))
-        ticks = Ticks(store, notifier, external_url)
-        await ticks.resume()
+    async def _judge(self, doors: _Doors, desk: Desk, listens: asyncio.Event) -> None:
+        """Read the past, evaluate once and say so; then evaluate, tell and sweep until cancelled."""
+        store, ticks, leader = desk.store, desk.ticks, desk.ticks.leader
+        await store.recall(self._plan())
         await ticks.tick()
-        desk = Desk(store, ticks, self._settings.version)
+        await listens.wait()
+        doors.announce()
         limits = Limits(counts_s=max(self._settings.retention_s, store.ledger.plan.horizon_s + DAY_S))
-        works = (ticks.run(), notifier.run(), upkeep.sweep_on(store, limits, clock=time.time))
-        async with _background(works):
-            await self._until_told(bound, url, desk)
-        await ticks.settled()
-        await notifier.last_word(LAST_WORD_S)
+        sweeps = upkeep.sweep_on(store, limits, clock=time.time, leads=lambda: leader.term is not None)
+        log_watch = sqlite_file.watch(self._settings.database)
+        await asyncio.gather(ticks.run(), ticks.notifier.run(), sweeps, log_watch)
 
-    async def _receivers(self, store: Store, client: httpx.AsyncClient, external_url: str) -> list[Receiver]:
+    def _receivers(self, store: Store, client: httpx.AsyncClient, external_url: str) -> list[Receiver]:
         if self._settings.alertmanagers:
             return [Alertmanager(client, url) for url in self._settings.alertmanagers]
         if self._settings.webhook is None:
             return []
-        told = await store.read(recall.notifications)
-        name = notify.name_of(self._settings.webhook)
-        mine = {group: status for (receiver, group), status in told.items() if receiver == name}
-        url = self._settings.webhook
-        return [Webhook(client, url, external_url=external_url, told=mine, remember=_remember(store))]
+        memory = Notified(store, receivers.address(self._settings.webhook, with_path=False))
+        return [Webhook(client, self._settings.webhook, external_url=external_url, memory=memory)]
 
-    async def _until_told(self, bound: socket.socket, url: str, desk: Desk) -> None:
-        app: ASGIApp = application(desk)
-        if self._settings.token is not None:
-            app = TokenGate(app, self._settings.token)
-        config = uvicorn.Config(
-            app,
-            http=HttpConnection,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=self._settings.drain_s,
-            limit_concurrency=MAX_CONNECTIONS,
-        )
-        server = _Server(config, lambda: print(f"collector: {url}", flush=True))
-        loop = asyncio.get_running_loop()
-        started: set[asyncio.Task[None]] = set()
+    async def _until_told(self, doors: _Doors, desk: Desk) -> None:
+        settings, started, listens = self._settings, set[asyncio.Task[None]](), asyncio.Event()
+        reception = Reception(desk.store, desk.refused, Room())
+        app: ASGIApp = Post(application(desk), reception)
+        if settings.token is not None:
+            app = TokenGate(app, settings.token)
+        server = Listener(app, settings.identity, drain_s=settings.drain_s, announce=listens.set)
+        if doors.rpc is not None:
+            await doors.rpc.start(reception, settings.token)
 
         def stop() -> None:
             server.should_exit = True
             desk.stopping.set()
             _start(started, desk.ticks.wake())
+            if doors.rpc is not None:
+                _start(started, doors.rpc.stop(settings.drain_s))
 
+        def reload() -> None:
+            _start(started, self._reload(desk))
+
+        loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop)
-        loop.add_signal_handler(signal.SIGHUP, lambda: _start(started, self._reload(desk)))
-        await server.serve(sockets=[bound])
-        await asyncio.gather(*started, return_exceptions=True)
+        loop.add_signal_handler(signal.SIGHUP, reload)
+        judging = asyncio.create_task(self._judge(doors, desk, listens), name="judging")
+        judging.add_done_callback(lambda _: stop())  # it ends by a fault alone
+        works = [] if settings.watched is None else [spec_watch.watch(settings.watched, reload)]
+        try:
+            async with _background(works):
+                await server.serve(sockets=[doors.http])
+            if judging.done():
+                judging.result()
+        finally:
+            judging.cancel()
+            await asyncio.wait((judging,))
+            await asyncio.gather(*started, return_exceptions=True)
 
     async def _reload(self, desk: Desk) -> None:
-        """Read the specs anew; a faulty file changes nothing but is told."""
-        try:
-            specs = objective.load(self._settings.slo)
-        except SpecError as error:
-            desk.reload_ok = False
-            log.error("the spec is kept as it was: %s", error)
-            return
+        """Read specs and certificates anew; a faulty file changes nothing but is told."""
+        async with self._reloading:
+            desk.reload_ok = all((await self._renewed(), await self._reread(desk)))
+
+    async def _renewed(self) -> bool:
+        """Whether the certificates are as their files say now."""
+        if self._settings.identity is not None:
+            try:
+                await asyncio.to_thread(self._settings.identity.reload)
+            except TlsError as error:
+                log.error("the certificates are kept as they were: %s", error)
+                return False
+        return True
+
+    async def _reread(self, desk: Desk) -> bool:
+        """Whether the specs are as their files say now."""
         before = self._specs
-        self._specs = specs
         try:
-            await desk.store.recall(self._plan())
+            self._specs = await asyncio.to_thread(objective.load, self._settings.slo)
+            await desk.store.follow(self._plan())
+        except SpecError as error:
+            log.error("the spec is kept as it was: %s", error)
+            return False
         except Exception:
-            self._specs, desk.reload_ok = before, False
+            self._specs = before
             log.exception("the spec is kept as it was")
-        else:
-            desk.reload_ok = True
-            log.info("the spec was read anew: %d services", len(specs))
+            return False
+        log.info("the spec was read anew: %d services", len(self._specs))
+        return True
 
 
 def _start(tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
@@ -212,20 +249,3 @@ async def _background(works: Sequence[Coroutine[Any, Any, None]]) -> AsyncIterat
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _remember(store: Store) -> notify.Remember:
-    async def remember(receiver: str, group: str, status: webhook.Status) -> None:
-        row = (receiver, group, status, int(time.time()))
-
-        def work(connection: Connection) -> None:
-            upsert.NOTIFICATION.write(connection, [row])
-
-        await store.write(work)
-
-    return remember
-
-
-def _url(bound: socket.socket) -> str:
-    host, port = bound.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -9,7 +9,8 @@ The primary keys of everything that grows start with its time: rows are written 
 order of time, so a tick touches the few pages at the end of each table however many series there are.
 """
 
-from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -19,18 +20,19 @@ from sqlalchemy import (
     Index,
     LargeBinary,
     MetaData,
+    Select,
     Table,
     Text,
-    schema,
 )
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import Dialect
 
-VERSION = "0001"
-DIALECTS = {"sqlite": sqlite.dialect, "postgresql": postgresql.dialect}
 LARGEST = 1e308
+STEPPED, BY_DAY = "step_s", "at_s"
+"""How PostgreSQL cuts a table that grows (see `partitions`), by the column that decides first: what is kept by step
+into tiers of steps and those by time, what is kept by moment into days."""
 
 metadata = MetaData()
+views = MetaData()
+"""How the views read; what makes them is `View.question`."""
 
 
 def _text(name: str, comment: str, *, key: bool = False) -> Column[str]:
@@ -62,7 +64,11 @@ def _service(*, key: bool = True) -> Column[str]:
 
 
 def _model(*, key: bool = True) -> Column[str]:
-    return _text("model", "Model name; unknown, other or * (all the models of an objective).", key=key)
+    return _text(
+        "model",
+        "Model name; unknown, other or * (all the models of an objective, or of a latency that has several).",
+        key=key,
+    )
 
 
 def _objective(*, key: bool = True) -> Column[str]:
@@ -77,14 +83,46 @@ def _step() -> Column[int]:
     return _whole("step_s", "Length of the step; older rows are folded into longer steps.", key=True)
 
 
-def _table(name: str, comment: str, *columns: Column[int] | Column[float] | Column[str] | Column[bytes]) -> Table:
-    """A table clustered by its primary key, whose floating columns refuse NaN and infinity."""
+@dataclass(frozen=True, slots=True)
+class View:
+    """A question that the database keeps under a name; `table` is how it reads, with a comment for each column."""
+
+    table: Table
+    question: Select[Any]
+
+
+def view(name: str, comment: str, question: Select[Any], **comments: str) -> View:
+    """The view of a question. A column that is taken over as it is keeps its comment; `comments` are of the others."""
+    columns = [
+        Column(column.name, column.type, comment=comments.get(column.name) or getattr(column, "comment", None))
+        for column in question.selected_columns
+    ]
+    return View(Table(name, views, *columns, comment=comment), question)
+
+
+def _table(
+    name: str,
+    comment: str,
+    *columns: Column[int] | Column[float] | Column[str] | Column[bytes],
+    cut: str | None = None,
+) -> Table:
+    """A table clustered by its primary key, whose floating columns refuse NaN and infinity; `cut` where it grows."""
     finite = [
         CheckConstraint(f'"{column.name}" BETWEEN -{LARGEST} AND {LARGEST}', name=f"{name}_{column.name}_finite")
         for column in columns
         if isinstance(column.type, Double)
     ]
-    return Table(name, metadata, *columns, *finite, comment=comment, sqlite_with_rowid=False)
+    partition = None if cut is None else f"RANGE ({cut})"
+    return Table(
+        name,
+        metadata,
+        *columns,
+        *finite,
+        comment=comment,
+        info={"cut": cut},
+        sqlite_with_rowid=False,
+        postgresql_partition_by=partition,
+    )
 
 
 percentile = _table(
@@ -108,6 +146,7 @@ percentile = _table(
     _real_or_null("at_least", "What every NULL quantile above is known to exceed; NULL when none is censored."),
     _real_or_null("rel_error", "Greatest relative error of the quantiles (0.011 is 1.1 %)."),
     _real("coverage", "Share of the window from which telemetry is known, 0 to 1."),
+    cut=BY_DAY,
 )
 
 burn_rate = _table(
@@ -125,6 +164,7 @@ burn_rate = _table(
     _real("coverage", "Share of the window from which telemetry is known, 0 to 1."),
     _text("basis", "counts: judged at the source; histogram: read off the histogram at the threshold."),
     _whole("unsure", "Events of a histogram basis that lie in the bucket which the threshold cuts; else 0."),
+    cut=BY_DAY,
 )
 
 budget = _table(
@@ -142,6 +182,7 @@ budget = _table(
     _real_or_null("exhausted_in_s", "Time to an empty budget at the last hour's rate; NULL at rate 0, 0 once spent."),
     _real("coverage", "Share of the period from which telemetry is known, 0 to 1."),
     _text("basis", "counts: judged at the source; histogram: read off the histogram at the threshold."),
+    cut=BY_DAY,
 )
 
 alert = _table(
@@ -195,6 +236,7 @@ gauge = _table(
     _real("last", "Value seen last in the step."),
     _whole("last_ns", "Event time of the last value, in nanoseconds."),
     _whole("samples", "Values seen in the step."),
+    cut=STEPPED,
 )
 
 counter = _table(
@@ -210,6 +252,7 @@ counter = _table(
     _text("name", "Name of the counter: the metric's without its namespace, dots as underscores.", key=True),
     _text("attributes", "Outcome, class or type counted, as a JSON object; {} when none.", key=True),
     _real("value", "Increase within the step."),
+    cut=STEPPED,
 )
 
 series = _table(
@@ -241,6 +284,7 @@ rollup = _table(
     _whole("zero_count", "Values at or under the zero threshold."),
     _whole("bin_offset", "Index of the first bin."),
     _text("bins", "Counts of the bins from the first on, as a JSON array."),
+    cut=STEPPED,
 )
 
 slo_count = _table(
@@ -255,6 +299,7 @@ slo_count = _table(
     _text("objective_hash", "Hash over every field that decides good or bad.", key=True),
     _whole("good", "Good events of the step."),
     _whole("bad", "Bad events of the step."),
+    cut=STEPPED,
 )
 
 known = _table(
@@ -301,7 +346,26 @@ notification = _table(
     _text("receiver", "Address told, without credentials or query.", key=True),
     _text("group_key", "The group, as its labels.", key=True),
     _text("status", "firing or resolved."),
-    _whole("at_s", "When it was told."),
+    _whole("at_s", "Of which moment it knows: when it was told, or the end that it was told of."),
+)
+
+journal = _table(
+    "journal",
+    "What each group commit added, in the order of the commits, so that every collector on a shared database takes in "
+    "what the others counted. PostgreSQL alone; rows of the last minutes.",
+    _whole("seq", "Number of the commit, one more than that of the commit before.", key=True),
+    _whole("stamp", "Random: tells the commit from another that got the same number after a restore."),
+    _whole("at_s", "When it was committed."),
+    Column("payload", LargeBinary(), nullable=False, comment="The rows added, as JSON; for collectors alone."),
+)
+
+leader = _table(
+    "leader",
+    "Which of the collectors on a shared database evaluates and notifies, and until when. PostgreSQL alone; one row.",
+    _text("role", "evaluator.", key=True),
+    _text("collector", "The collector: a name made at its start."),
+    _whole("term", "Counts the hand-overs: figures are written by the holder of the latest term alone."),
+    _whole("until_s", "End of the lease by the database's clock, unless it is renewed."),
 )
 
 schema_version = _table(
@@ -313,20 +377,5 @@ schema_version = _table(
 Index("batch_at_s", batch.c.at_s)
 Index("stream_at_s", stream.c.at_s)
 
-
-def ddl(dialect: str) -> str:
-    """The statements that make every table in the named dialect (`sqlite` or `postgresql`), comments included."""
-    return "\n".join(_statements(DIALECTS[dialect]()))
-
-
-def _statements(dialect: Dialect) -> Iterator[str]:
-    for table in metadata.sorted_tables:
-        yield f"-- {table.comment}"
-        yield f"{str(schema.CreateTable(table).compile(dialect=dialect)).strip()};"
-        for index in sorted(table.indexes, key=lambda index: str(index.name)):
-            yield f"{schema.CreateIndex(index).compile(dialect=dialect)};"
-        if dialect.supports_comments:
-            yield f"{schema.SetTableComment(table).compile(dialect=dialect)};"
-            for column in table.columns:
-                yield f"{schema.SetColumnComment(column).compile(dialect=dialect)};"
-        yield ""
+VIEWS: tuple[View, ...] = ()
+"""The views that stand for tables of the design; those for people are in `sql_views`."""

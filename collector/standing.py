@@ -130,10 +130,11 @@ def _alerting_s(objective: Objective, row: Facts) -> set[int]:
 
 
 def _window(objective: Objective, row: Facts, *, alerting: set[int]) -> Window:
-    """Red is a window whose tier fires, amber one that spends faster than allowed, as far as it is known."""
+    """Red is a window whose tier fires, amber one that spends faster than allowed; one of which too little is known to
+    say so has no colour."""
     factors = [float(tier.factor) for tier in burn.tiers(objective) if row["window_s"] in (tier.long_s, tier.short_s)]
     rate, factor = row["burn"], min(factors, default=None)
-    tone: Tone = "none" if rate is None else "good"
+    tone: Tone = "none" if rate is None or rate > 1 else "good"
     if rate is not None and rate * row["coverage"] > 1:
         tone = "bad" if row["window_s"] in alerting else "warn"
     return Window(

@@ -1,12 +1,14 @@
 """All objectives as they stand, as plain data: the one shape behind `/api/v1/status` and the page (DESIGN 4.5)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Literal
 
-from collector.evaluate import Alert, BudgetRow, BurnRow, Evaluation, PercentileRow
-from slo.burn import windows_s
+from collector.columns import Columns
+from collector.evaluate import Alert, BudgetRow, Evaluation
+from slo.burn import Tier, tiers, windows_s
 from slo.objective import Objective, Spec
 from slo.quantity import duration_text
 from slo.signals import ALL_MODELS, SIGNALS, SOURCES
@@ -14,17 +16,21 @@ from slo.signals import ALL_MODELS, SIGNALS, SOURCES
 State = Literal["ok", "burning", "exhausted", "no_data"]
 QUANTILES = ("p50", "p90", "p95", "p99", "p999")
 _FIGURES = ("count", "censored", *QUANTILES, "max", "at_least", "rel_error", "coverage")
+_WINDOW = ("window_s", "good", "bad", "burn", "coverage")
 _Of = tuple[str, str, str]  # environment, service, model
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """The rows of an evaluation by whom they speak of."""
+    """Where the rows of an evaluation stand, by whom they speak of, and its columns as the status names them."""
 
-    burns: Mapping[tuple[_Of, str], Sequence[BurnRow]]
+    burns: Mapping[tuple[_Of, str], Sequence[int]]
     budgets: Mapping[tuple[_Of, str], BudgetRow]
-    percentiles: Mapping[tuple[_Of, str], Sequence[PercentileRow]]
+    percentiles: Mapping[tuple[_Of, str], Sequence[int]]
+    models: Mapping[tuple[str, str, str], Sequence[str]]
     alerts: Mapping[tuple[_Of, str], Sequence[Alert]]
+    windows: Mapping[str, Sequence[Any]]
+    figures: Mapping[str, Sequence[Any]]
 
 
 def status(specs: Sequence[Spec], evaluation: Evaluation | None, alerts: Iterable[Alert]) -> dict[str, Any]:
@@ -32,53 +38,55 @@ def status(specs: Sequence[Spec], evaluation: Evaluation | None, alerts: Iterabl
     are pending or firing. Before the first evaluation every objective has no data."""
     alerts = tuple(alerts)
     index = _indexed(evaluation, alerts)
+    seen = _seen(index)
     found = [
-        _objective(objective, of, index)
+        one
         for spec in specs
         for objective in spec.objectives
-        for of in _models(spec, objective, index)
+        for one in _standing(spec, objective, seen.get((spec.service, objective.name), ()), index)
     ]
     at_s = evaluation.at_s if evaluation else None
     return {"at_s": at_s, "objectives": found, "alerts": [_told(alert) for alert in alerts]}
 
 
 def _indexed(evaluation: Evaluation | None, alerts: Iterable[Alert]) -> _Index:
-    burns: defaultdict[tuple[_Of, str], list[BurnRow]] = defaultdict(list)
-    percentiles: defaultdict[tuple[_Of, str], list[PercentileRow]] = defaultdict(list)
     told: defaultdict[tuple[_Of, str], list[Alert]] = defaultdict(list)
-    budgets: dict[tuple[_Of, str], BudgetRow] = {}
-    if evaluation is not None:
-        for burn in evaluation.burns:
-            burns[_of(burn), burn.objective].append(burn)
-        for row in evaluation.percentiles:
-            percentiles[_of(row), row.signal].append(row)
-        budgets = {(_of(budget), budget.objective): budget for budget in evaluation.budgets}
     for alert in alerts:
-        told[_of(alert.key), alert.key.objective].append(alert)
-    return _Index(burns, budgets, percentiles, told)
+        key = alert.key
+        told[(key.environment, key.service, key.model), key.objective].append(alert)
+    if evaluation is None:
+        return _Index({}, {}, {}, {}, told, {}, {})
+    burns, percentiles = evaluation.burns, evaluation.percentiles
+    latencies = _places(percentiles, "signal")
+    models: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for (environment, service, model), signal in latencies:
+        models[environment, service, signal].append(model)
+    budgets = {((row.environment, row.service, row.model), row.objective): row for row in evaluation.budgets}
+    windows = {name: burns.column(name) for name in _WINDOW}
+    figures = {name: percentiles.column(name) for name in ("source", "window_s", *_FIGURES)}
+    return _Index(_places(burns, "objective"), budgets, latencies, models, told, windows, figures)
 
 
-def _of(row: Any) -> _Of:
-    return (row.environment, row.service, row.model)
+def _places(rows: Columns[Any], name: str) -> dict[tuple[_Of, str], list[int]]:
+    """Where the rows of each environment, service, model and `name` stand."""
+    found: defaultdict[tuple[_Of, str], list[int]] = defaultdict(list)
+    of = zip(rows.column("environment"), rows.column("service"), rows.column("model"), strict=True)
+    for place, key in enumerate(zip(of, rows.column(name), strict=True)):
+        found[key].append(place)
+    return found
 
 
-def _models(spec: Spec, objective: Objective, index: _Index) -> list[_Of]:
-    """Whom the objective is kept for: all its models together first, then each."""
-    seen = {of for of, name in index.budgets if name == objective.name and of[1] == spec.service}
-    if not seen:
-        return [(spec.environment, spec.service, ALL_MODELS)]
-    return sorted(seen, key=lambda of: (of[0], of[2] != ALL_MODELS, of[2]))
+def _seen(index: _Index) -> dict[tuple[str, str], list[_Of]]:
+    """Whom each objective is kept for: all its models together first, then each."""
+    found: defaultdict[tuple[str, str], list[_Of]] = defaultdict(list)
+    for of, name in index.budgets:
+        found[of[1], name].append(of)
+    return {key: sorted(some, key=lambda of: (of[0], of[2] != ALL_MODELS, of[2])) for key, some in found.items()}
 
 
-def _objective(objective: Objective, of: _Of, index: _Index) -> dict[str, Any]:
-    key = (of, objective.name)
-    budget = index.budgets.get(key)
-    alerts = index.alerts.get(key, ())
-    environment, service, model = of
-    return {
-        "environment": environment,
-        "service": service,
-        "model": model,
+def _standing(spec: Spec, objective: Objective, seen: Sequence[_Of], index: _Index) -> Iterator[dict[str, Any]]:
+    """An objective for each of those it is kept for."""
+    promised = {
         "objective": objective.name,
         "signal": objective.signal,
         "target": float(objective.goal),
@@ -87,18 +95,31 @@ def _objective(objective: Objective, of: _Of, index: _Index) -> dict[str, Any]:
         "period": duration_text(objective.window),
         "period_s": objective.window,
         "owner": objective.owner or "",
-        "basis": budget.basis if budget else None,
-        "state": _state(budget, alerts),
-        "windows": [_window(row) for row in _kept(objective, index.burns.get(key, ()))],
-        "budget": _budget(budget),
-        "percentiles": _percentiles(objective, of, index),
-        "alerts": [_alert(alert) for alert in alerts],
+        "tiers": [_tier(tier) for tier in tiers(objective)],
     }
+    labels = {window_s: duration_text(window_s) for window_s in windows_s(objective)}
+    for of in seen or [(spec.environment, spec.service, ALL_MODELS)]:
+        budget = index.budgets.get((of, objective.name))
+        alerts = index.alerts.get((of, objective.name), ())
+        yield {
+            "environment": of[0],
+            "service": of[1],
+            "model": of[2],
+            **promised,
+            "basis": budget.basis if budget else None,
+            "state": _state(budget, alerts),
+            "windows": _windows(index, index.burns.get((of, objective.name), ()), labels),
+            "budget": _budget(budget),
+            "percentiles": _percentiles(objective, of, index),
+            "alerts": [_alert(alert) for alert in alerts],
+        }
 
 
-def _kept(objective: Objective, burns: Iterable[BurnRow]) -> list[BurnRow]:
-    kept = set(windows_s(objective))
-    return sorted((row for row in burns if row.window_s in kept), key=lambda row: row.window_s)
+def _windows(index: _Index, places: Iterable[int], labels: Mapping[int, str]) -> list[dict[str, Any]]:
+    """The burn of each of the windows, ascending."""
+    found = [{name: column[place] for name, column in index.windows.items()} for place in places]
+    mine = sorted((one for one in found if one["window_s"] in labels), key=itemgetter("window_s"))
+    return [{"window": labels[one["window_s"]], **one} for one in mine]
 
 
 def _state(budget: BudgetRow | None, alerts: Sequence[Alert]) -> State:
@@ -110,14 +131,13 @@ def _state(budget: BudgetRow | None, alerts: Sequence[Alert]) -> State:
     return "burning" if any(alert.state == "firing" for alert in alerts) else "ok"
 
 
-def _window(row: BurnRow) -> dict[str, Any]:
+def _tier(tier: Tier) -> dict[str, Any]:
     return {
-        "window": duration_text(row.window_s),
-        "window_s": row.window_s,
-        "good": row.good,
-        "bad": row.bad,
-        "burn": row.burn,
-        "coverage": row.coverage,
+        "name": tier.name,
+        "long": duration_text(tier.long_s),
+        "short": duration_text(tier.short_s),
+        "factor": float(tier.factor),
+        "notify": tier.notify,
     }
 
 
@@ -135,30 +155,39 @@ def _budget(row: BudgetRow | None) -> dict[str, Any]:
 
 
 def _percentiles(objective: Objective, of: _Of, index: _Index) -> dict[str, Any]:
-    """By window, from the best source there is: the sidecar's own eye before what an engine says of itself."""
-    rows = index.percentiles.get((of, objective.signal)) or _only_model(objective, of, index)
-    best = {row.window_s: row for row in sorted(rows, key=_source_rank, reverse=True)}
-    return {duration_text(window_s): _figures(best[window_s]) for window_s in sorted(best)}
+    """By window, all from one source, the best that has seen anything: the sidecar's own eye before what an engine says
+    of itself."""
+    whose = of if of[2] != ALL_MODELS else _together(objective, of, index)
+    by_source: defaultdict[str, list[int]] = defaultdict(list)
+    for place in index.percentiles.get((whose, objective.signal), ()):
+        by_source[index.figures["source"][place]].append(place)
+    ranked = sorted(by_source, key=_source_rank)
+    best = next((source for source in ranked if _saw(index, by_source[source])), ranked[0] if ranked else "")
+    places = sorted(by_source[best], key=lambda place: index.figures["window_s"][place])
+    return {duration_text(index.figures["window_s"][place]): _figures(index, place) for place in places}
 
 
-def _only_model(objective: Objective, of: _Of, index: _Index) -> Sequence[PercentileRow]:
-    """Percentiles are kept by model; over all models they are known where there is only one."""
-    if of[2] != ALL_MODELS:
-        return ()
-    mine = [
-        rows
-        for (other, signal), rows in index.percentiles.items()
-        if signal == objective.signal and other[:2] == of[:2] and objective.match.holds_model(other[2])
-    ]
-    return mine[0] if len(mine) == 1 else ()
+def _saw(index: _Index, places: Iterable[int]) -> bool:
+    return any(index.figures["count"][place] + index.figures["censored"][place] for place in places)
 
 
-def _source_rank(row: PercentileRow) -> int:
-    return SOURCES.index(row.source) if row.source in SOURCES else len(SOURCES)
+def _together(objective: Objective, of: _Of, index: _Index) -> _Of:
+    """Whose percentiles are those of all models of an objective: its only model's, or those over all the models of the
+    service where it speaks of each of them. Of some of several nobody keeps any."""
+    environment, service, _ = of
+    models = [model for model in index.models.get((environment, service, objective.signal), ()) if model != ALL_MODELS]
+    mine = [model for model in models if objective.match.holds_model(model)]
+    if len(mine) == 1:
+        return environment, service, mine[0]
+    return (environment, service, ALL_MODELS if mine == models else "")
 
 
-def _figures(row: PercentileRow) -> dict[str, Any]:
-    return {"source": row.source, **{name: getattr(row, name) for name in _FIGURES}}
+def _source_rank(source: str) -> int:
+    return SOURCES.index(source) if source in SOURCES else len(SOURCES)
+
+
+def _figures(index: _Index, place: int) -> dict[str, Any]:
+    return {name: column[place] for name, column in index.figures.items() if name != "window_s"}
 
 
 def _told(alert: Alert) -> dict[str, Any]:

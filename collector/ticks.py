@@ -2,6 +2,10 @@
 
 A tick happens at each whole multiple of its length. What could not be kept (the database away) is kept with the next
 tick that can: figures of a missed tick are lost, transitions of alerts are not.
+
+Of several collectors on one database one leads (`leader`). The others evaluate all the same, from the same counts and
+from the states of alerts that the leader keeps, so their pages show the same verdict; they write and tell nothing. One
+that begins to lead ticks at once, and takes up alerts and what receivers were told where the database has them.
 """
 
 import asyncio
@@ -12,8 +16,10 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.engine import Connection
 
-from collector import commit, recall
+from collector import commit, figures, journal, recall
+from collector.errors import UnavailableError
 from collector.evaluate import Alert, AlertKey, Evaluation, evaluate
+from collector.leader import Alone, Leader
 from collector.notice import notice
 from collector.notify import Notifier
 from collector.store import Store
@@ -21,6 +27,7 @@ from collector.store import Store
 KEPT_ENDED_S = 86400
 MAX_UNSAVED = 1_000
 SETTLE_S = 5.0
+MINUTE_S = 60
 STEP_BACK_S = 60
 """A clock set back by more than this is believed, and everything is read anew; by less, it catches up."""
 
@@ -37,6 +44,14 @@ class TickTallies:
     seconds: float = 0.0
     last_s: float = 0.0
     last_error: str | None = None
+    leads: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What other collectors did is known, and alerts are taken up for the term; None for the term of another."""
+
+    term: int | None
 
 
 @dataclass(slots=True)
@@ -48,14 +63,18 @@ class Ticks:
     notifier: Notifier
     external_url: str
     clock: Callable[[], float] = time.time
+    leader: Leader = field(default_factory=Alone)
     latest: Evaluation | None = None
     tallies: TickTallies = field(default_factory=TickTallies)
     ticked: asyncio.Condition = field(default_factory=asyncio.Condition)
     listeners: list[Callable[[Evaluation], None]] = field(default_factory=list)
+    _term: int | None = None
     _active: dict[AlertKey, Alert] = field(default_factory=dict)
     _ended: dict[AlertKey, Alert] = field(default_factory=dict)
     _unsaved: list[Alert] = field(default_factory=list)
     _keeping: asyncio.Task[None] | None = None
+    _hearing: asyncio.Task[Heard | None] | None = None
+    _figures_s: int | None = None
 
     @property
     def alerts(self) -> Sequence[Alert]:
@@ -80,7 +99,7 @@ class Ticks:
         while True:
             await self.tick()
             tick_s = self.store.ledger.plan.tick_s
-            await asyncio.sleep(tick_s - self.clock() % tick_s)
+            await self.leader.until_leading(tick_s - self.clock() % tick_s)
 
     async def next_tick(self, timeout_s: float) -> bool:
         """Wait for the end of the next tick; whether it came in time."""
@@ -112,6 +131,7 @@ class Ticks:
         await self.wake()
 
     async def _tick(self) -> None:
+        await self._hear_others()
         tick_s = self.store.ledger.plan.tick_s
         at_s = int(self.clock()) // tick_s * tick_s
         if self.latest is not None and self.latest.at_s - at_s > STEP_BACK_S:
@@ -124,18 +144,53 @@ class Ticks:
         evaluation = evaluate(windows, alerts=self._active, now_s=at_s)
         self._follow(evaluation)
         self.latest = evaluation
-        self._tell()
+        if self.tallies.leads:
+            self._tell()
         for listener in self.listeners:
             listener(evaluation)
-        await self._keep(evaluation)
+        if self.tallies.leads:
+            await self._keep(evaluation)
+        else:
+            self._unsaved = []
+
+    async def _hear_others(self) -> None:
+        """Take in what other collectors have committed, and the states of alerts where another decides them. A
+        database that does not answer delays no verdict by more than half a tick: what is known stands."""
+        term = self.leader.term
+        if self._hearing is None or self._hearing.done():
+            self._hearing = asyncio.create_task(self._heard(term), name="hear")
+        await asyncio.wait((self._hearing,), timeout=self.store.ledger.plan.tick_s / 2)
+        if not self._hearing.done() or self._hearing.result() != Heard(term):
+            term = term if term == self._term else None
+        if term is None or term != self._term:
+            self.notifier.stand_by()
+        if term is not None:
+            self.notifier.take_over()
+        self._term, self.tallies.leads = term, term is not None
+
+    async def _heard(self, term: int | None) -> Heard | None:
+        """What was heard of the others for a term of ours; None when the database cannot be read."""
+        try:
+            await self.store.catch_up()
+            if term is None or term != self._term:
+                await self.resume()
+        except UnavailableError as error:
+            log.warning("what other collectors did is not known: %s", error)
+            return None
+        return Heard(term)
 
     async def _start_over(self, at_s: int) -> None:
         """Go back to `at_s`: windows only move on, so they are made anew from what is stored, and the figures of the
         time that has not come yet are taken out."""
         log.warning("the clock was set back: everything is read anew as of now")
-        await self.store.write(lambda connection: commit.forget_figures(connection, after_s=at_s))
+        if self.tallies.leads:
+            await self.store.write(lambda connection: self._forget_figures(connection, after_s=at_s))
         await self.store.recall(self.store.ledger.plan)
         self.latest = None
+
+    def _forget_figures(self, connection: Connection, *, after_s: int) -> None:
+        self.leader.fence(connection)
+        figures.forget(connection, after_s=after_s)
 
     def _follow(self, evaluation: Evaluation) -> None:
         self._active = {alert.key: alert for alert in evaluation.alerts if alert.state != "resolved"}
@@ -165,10 +220,15 @@ class Ticks:
         await asyncio.wait((self._keeping,), timeout=self.store.ledger.plan.tick_s / 2)
 
     async def _kept(self, evaluation: Evaluation) -> None:
-        unsaved = list(self._unsaved)
+        unsaved, tick_s = list(self._unsaved), self.store.ledger.plan.tick_s
+        due = figures.is_due(evaluation, self._figures_s)
 
         def work(connection: Connection) -> None:
-            commit.write_evaluation(connection, evaluation)
+            self.leader.fence(connection)
+            if evaluation.at_s % MINUTE_S < tick_s:
+                journal.prune(connection, before_s=evaluation.at_s - journal.KEPT_S)
+            if due:
+                figures.write(connection, evaluation)
             latest = {alert.key: alert for alert in (*unsaved, *evaluation.alerts)}
             commit.write_alerts(connection, list(latest.values()), unsaved)
 
@@ -179,8 +239,10 @@ class Ticks:
             log.warning("the figures of a tick were not kept: %s", error)
         else:
             self._unsaved = self._unsaved[len(unsaved) :]
+            self._figures_s = evaluation.at_s if due else self._figures_s
 
     async def settled(self) -> None:
         """Wait until what the last tick found is kept, or is known not to be."""
-        if self._keeping is not None:
-            await asyncio.wait((self._keeping,), timeout=SETTLE_S)
+        works = [work for work in (self._keeping, self._hearing) if work is not None]
+        if works:
+            await asyncio.wait(works, timeout=SETTLE_S)

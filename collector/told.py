@@ -1,10 +1,10 @@
-"""Alerts as lines of the page: those of one trouble together, the most urgent first. Pure.
+"""Alerts as lines of the page: those of one trouble together, the most urgent first; and who cannot be told. Pure.
 
 One trouble burns in several tiers and for several models at once; receivers group it, and so does the page: one line
 for each alert name and objective, with the tiers and models it holds for.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,10 +13,12 @@ import orjson
 from collector import words
 from collector.evaluate import Alert
 from collector.history import Ended
+from collector.notify import Deliveries
 from collector.standing import Tone
 from slo.signals import ALL_MODELS
 
 _URGENCY = {"page": 0, "ticket": 1, "notice": 2, "pending": 3}
+_REMEDIES = {"refuses": ": look at its address and credentials", "away": ": it is tried again"}
 _TONES: dict[str, Tone] = {"page": "bad", "ticket": "warn"}
 
 
@@ -43,6 +45,24 @@ def active(alerts: Iterable[Alert], *, now_s: int) -> list[Line]:
     troubles = [sorted(group, key=_rank) for group in found.values()]
     return [
         _active(group, now_s) for group in sorted(troubles, key=lambda group: (_rank(group[0])[0], group[0].since_s))
+    ]
+
+
+def unheard(deliveries: Mapping[str, Deliveries]) -> list[Line]:
+    """The receivers that cannot be told of any alert, those first that somebody must mend."""
+    return [
+        Line(
+            title=name,
+            of="",
+            who="",
+            state=one.standing,
+            tone="bad" if one.standing == "refuses" else "warn",
+            when="",
+            text=f"cannot be told of alerts: {one.last_error}{_REMEDIES[one.standing]}",
+            url="",
+        )
+        for name, one in sorted(deliveries.items(), key=lambda pair: (pair[1].standing != "refuses", pair[0]))
+        if one.standing != "listens"
     ]
 
 

@@ -3,17 +3,19 @@
 Counts of different hashes judge by different rules and never mix: each hash that is exported now is a track of its
 own, and the worst of them speaks for the objective. During a reload there are two for a while; the old one ends
 `ACTIVE_S` after its last count.
+
+A model whose counts have ended while its histogram goes on (its sidecar was taken away, its engine is still read) is
+read from the histogram again, from when the counts ended on. The two are never added: they may have seen the same
+requests. Counts that come again answer again.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from collector.events import COUNTS, EventKey
+from collector.events import ACTIVE_S, COUNTS, EventKey
 from collector.windows import Windows
 from slo.objective import Objective, Spec
 from slo.signals import ALL_MODELS, SOURCES
-
-ACTIVE_S = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,13 @@ def _answering(windows: Windows, objective: Objective, keys: Sequence[EventKey])
     latest_s = max(last_s.values(), default=0)
     hashes = {key.objective_hash for key in exact if last_s[key] >= latest_s - ACTIVE_S}
     exact = [key for key in exact if key.objective_hash in hashes]
-    counted = {key.model for key in exact}
+    counted_s = {key.model: 0 for key in exact}
+    for key in exact:
+        counted_s[key.model] = max(counted_s[key.model], last_s[key])
     read = [key for key in keys if key.basis != COUNTS and key.objective_hash == objective.hash]
-    return exact + _best_sources(key for key in read if key.model not in counted)
+    ended = {key.model for key in read if windows.events.last_s(key) > counted_s.get(key.model, 0) + ACTIVE_S}
+    exact = [key for key in exact if key.model not in ended]
+    return exact + _best_sources(key for key in read if key.model in ended)
 
 
 def _best_sources(keys: Iterable[EventKey]) -> list[EventKey]:

@@ -1,6 +1,7 @@
 """Alerts on a state rather than a burn: an engine that stalled, telemetry that went absent (DESIGN 4.6).
 
-Both speak of a service of the specs as a whole, whatever its models and objectives.
+Both speak of a service of the specs as a whole, whatever its models and objectives. Their names and the numbers that
+decide them stand in `slo/trouble.py`, which the Prometheus rules of `alerts` read too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,18 +11,11 @@ from collector.alerting import Alert, AlertKey, Wanted
 from collector.fleet import Life, Service
 from collector.windows import Windows
 from slo.signals import LAST_TOKEN_AGE, OVERDUE
+from slo.trouble import ENGINE_STALLED, FORGOTTEN_S, SILENT_S, STALLED_AGE_S, STALLED_OVERDUE, TELEMETRY_ABSENT
 
-ENGINE_STALLED = "LLMEngineStalled"
-TELEMETRY_ABSENT = "LLMTelemetryAbsent"
 PARTIAL = "partial"
-
-STALLED_OVERDUE = 3
-STALLED_AGE_S = 60
-SILENT_S = 300
 LISTENED_S = 60
 """How long a collector listens before it calls anybody silent: it may be the one that was away."""
-FORGOTTEN_S = 3 * 86400
-"""A service that was taken away is forgotten after this long."""
 
 
 def wanted(windows: Windows, *, alerts: Mapping[AlertKey, Alert], now_s: int) -> Iterator[Wanted]:

@@ -10,6 +10,7 @@ from collector.store import Store
 
 SWEEP_S = 600
 WHOLE_SWEEP_S = 86400
+FOLLOW_S = 60
 
 log = logging.getLogger(__name__)
 
@@ -28,11 +29,18 @@ async def sweep(store: Store, limits: Limits, *, now_s: int, whole: bool) -> int
     return done
 
 
-async def sweep_on(store: Store, limits: Limits, *, clock: Callable[[], float]) -> None:
-    """Sweep until cancelled: a whole sweep at the start and once a day."""
+async def sweep_on(
+    store: Store, limits: Limits, *, clock: Callable[[], float], leads: Callable[[], bool] = lambda: True
+) -> None:
+    """Sweep until cancelled: a whole sweep at the start and once a day. Of several collectors on one database the one
+    that leads sweeps it; the others look again every minute whether they do."""
     whole_s = float("-inf")
     while True:
         now_s = clock()
+        if not leads():
+            store.ledger.forget_streams(before_s=int(now_s) - limits.streams_s)
+            await asyncio.sleep(FOLLOW_S)
+            continue
         whole = now_s - whole_s >= WHOLE_SWEEP_S
         await sweep(store, limits, now_s=int(now_s), whole=whole)
         whole_s = now_s if whole else whole_s

@@ -72,9 +72,6 @@ def _merge(names: Sequence[str], merge: Merge) -> dict[str, Merge]:
     return dict.fromkeys(names, merge)
 
 
-PERCENTILE = Upsert(schema.percentile, _everything_else(schema.percentile))
-BURN_RATE = Upsert(schema.burn_rate, _everything_else(schema.burn_rate))
-BUDGET = Upsert(schema.budget, _everything_else(schema.budget))
 ALERT = Upsert(schema.alert, _everything_else(schema.alert))
 ALERT_EVENT = Upsert(schema.alert_event)
 GAUGE = Upsert(
@@ -112,9 +109,10 @@ def _text(upsert: Upsert, dialect: Dialect) -> str:
 def _compiled(upsert: Upsert, dialect: Dialect) -> str:
     table = upsert.table
     statement = (postgresql.insert if dialect.name == "postgresql" else sqlite.insert)(table)
+    key = list(table.primary_key)
     if upsert.merge:
         merged = {name: merge(dict(table.c), dict(statement.excluded), name) for name, merge in upsert.merge.items()}
-        statement = statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=merged)
+        statement = statement.on_conflict_do_update(index_elements=key, set_=merged)
     else:
-        statement = statement.on_conflict_do_nothing(index_elements=list(table.primary_key))
+        statement = statement.on_conflict_do_nothing(index_elements=key)
     return str(statement.inline().compile(dialect=dialect, column_keys=[column.name for column in table.columns]))

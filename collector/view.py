@@ -3,8 +3,8 @@
 An objective is one card: over all its models first, and each model below when there are several.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from urllib.parse import quote
 
@@ -12,6 +12,7 @@ from collector import told, words
 from collector.charts import Chart, chart
 from collector.evaluate import Alert
 from collector.history import History
+from collector.notify import Deliveries
 from collector.standing import COLUMNS, Facts, Latency, Standing, Tone, lasting, quantile_name, standing
 from collector.told import Line
 from slo.objective import Objective, Spec
@@ -21,6 +22,15 @@ TROUBLES: tuple[tuple[str, Tone, str, str], ...] = (
     ("exhausted", "bad", "The contract is broken", "over budget"),
     ("burning", "warn", "The contract is at risk", "burning budget"),
 )
+LONG_LIST = 8
+"""Objectives beyond which the page begins with all of them at a glance."""
+MAX_NAMES = 5
+"""Names in one sentence."""
+MAX_ALERTS = 10
+"""Alerts told on the page; the rest are counted."""
+MAX_MODELS = 30
+"""Models of one objective that people can read; of more, those in trouble come first."""
+URGENCY = {"exhausted": 0, "burning": 1, "ok": 2, "no_data": 3}
 ENGINE_GAUGES: tuple[tuple[Metric, str, str], ...] = (
     (KV_OCCUPANCY, "KV cache", "1"),
     (ENGINE_WAITING, "Waiting in the engine", ""),
@@ -50,7 +60,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One objective of one service."""
+    """One objective of one service. `models` are those shown, `left_out` how many more there are."""
 
     anchor: str
     url: str
@@ -62,6 +72,7 @@ class Card:
     period: str
     whole: Standing
     models: Sequence[Standing]
+    left_out: int
     latencies: Sequence[Latency]
     corner: str
     picture: Picture
@@ -86,20 +97,33 @@ class Page:
     verdict: Verdict
     cards: Sequence[Card]
     gauges: Sequence[Gauge]
+    unheard: Sequence[Line]
     active: Sequence[Line]
     ended: Sequence[Line]
     span: str
 
+    @property
+    def told(self) -> Sequence[Line]:
+        """The alerts that are told in full, the most urgent."""
+        return self.active[:MAX_ALERTS]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether there are more objectives than a look takes in."""
+        return len(self.cards) > LONG_LIST
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a page is made from: the status, its history, and the alerts that are pending or firing."""
+    """What a page is made from: the status, its history, the alerts that are pending or firing, and what became of
+    telling them."""
 
     specs: Sequence[Spec]
     status: Facts
     history: History
     alerts: Sequence[Alert]
     tick_s: int
+    deliveries: Mapping[str, Deliveries] = field(default_factory=dict)
 
 
 def page(seen: Seen) -> Page:
@@ -114,6 +138,7 @@ def page(seen: Seen) -> Page:
         verdict=verdict(seen.status["objectives"]),
         cards=cards,
         gauges=list(_gauges(seen)),
+        unheard=told.unheard(seen.deliveries),
         active=told.active(seen.alerts, now_s=at_s or seen.history.until_s),
         ended=told.ended(seen.history.ended),
         span=words.duration(seen.history.until_s - seen.history.since_s),
@@ -139,6 +164,8 @@ def verdict(objectives: Sequence[Facts]) -> Verdict:
 
 
 def _listed(names: Sequence[str]) -> str:
+    if len(names) > MAX_NAMES:
+        names = [*names[: MAX_NAMES - 1], f"{len(names) - MAX_NAMES + 1} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -170,7 +197,9 @@ def _cards(seen: Seen) -> Iterator[Card]:
 def _card(seen: Seen, objective: Objective, rows: Sequence[Facts], *, environment: str) -> Card:
     service = rows[0]["service"]
     shortest_s = seen.history.window_s
-    whole, *models = (standing(objective, row, shortest_s=shortest_s) for row in rows)
+    first, *others = rows
+    shown = _readable(others)
+    whole, *models = (standing(objective, row, shortest_s=shortest_s) for row in (first, *shown))
     return Card(
         anchor=f"{service}-{objective.name}",
         url=f"/objectives/{quote(service, safe='')}/{quote(objective.name, safe='')}",
@@ -182,10 +211,16 @@ def _card(seen: Seen, objective: Objective, rows: Sequence[Facts], *, environmen
         period=words.period(objective),
         whole=whole,
         models=models if len(models) > 1 else (),
+        left_out=len(others) - len(shown),
         latencies=whole.latencies or _by_model(models),
         corner="" if whole.latencies else _window_shown(models),
-        picture=_picture(seen.history, objective, rows, key=(environment, service)),
+        picture=_picture(seen.history, objective, (first, *shown), key=(environment, service)),
     )
+
+
+def _readable(rows: Sequence[Facts]) -> Sequence[Facts]:
+    """The models to show: all, or as many as people can read, those in trouble first."""
+    return rows if len(rows) <= MAX_MODELS else sorted(rows, key=lambda row: URGENCY[row["state"]])[:MAX_MODELS]
 
 
 def _by_model(models: Sequence[Standing]) -> list[Latency]:

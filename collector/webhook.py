@@ -4,10 +4,13 @@ The idea of the generated Alertmanager routes holds here too: one incident, one 
 and service alone, so further objectives, tiers and models join the group that is already told; tickets are grouped by
 objective; what notifies nobody is left out. A group is told when its first notice fires and once when none fires any
 more. A ticket stays quiet while a page of the same objective and model fires.
+
+A page that began and ended while its receiver could not be told is told afterwards, once, as resolved: nobody is to
+learn of an incident from the budget it cost. A ticket that is over asks nothing of anybody and is left out.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from collector.notice import ALERT_NAME, NOTIFY, Notice, rfc3339
@@ -21,7 +24,20 @@ GROUP_BY = {
 _SAME_TROUBLE = (ENVIRONMENT_LABEL, SERVICE_LABEL, MODEL_LABEL, _OBJECTIVE_LABEL)
 _NEVER_ENDS = "0001-01-01T00:00:00Z"
 
+MAX_ALERTS = 100
+"""Alerts in one payload; how many more there are stands in `truncatedAlerts`."""
+WAS_FIRING = "was_firing"
+"""The annotation of an alert that is told only after it has ended."""
+
 Status = Literal["firing", "resolved"]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a receiver knows of a group: its last status, and of which moment; an end that came later is news to it."""
+
+    status: Status
+    until_s: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +66,45 @@ def groups(notices: Iterable[Notice]) -> tuple[Group, ...]:
     return tuple(_group(key, found[key]) for key in sorted(found))
 
 
-def due(group: Group, told: Status | None) -> bool:
-    """Whether a group last told as `told` is to be told now."""
-    return told != "firing" if group.status == "firing" else told == "firing"
+def due(group: Group, told: Told) -> bool:
+    """Whether a group of which `told` was told last is to be told now."""
+    return group.status != told.status or any(_is_late(notice, group, told) for notice in group.notices)
 
 
-def payload(group: Group, *, receiver: str, external_url: str) -> dict[str, object]:
-    """The body to POST for one group."""
+def now_told(group: Group, *, now_s: int) -> Told:
+    """What is known of the group by whom it was just told to."""
+    ends_s = [notice.ends_at_s for notice in group.notices if notice.ends_at_s is not None]
+    return Told(group.status, now_s if group.status == "firing" else max(ends_s))
+
+
+def payload(group: Group, told: Told, *, receiver: str, external_url: str) -> dict[str, object]:
+    """The body to POST for one group of which `told` was told last."""
+    shown = [_worded(notice, is_late=_is_late(notice, group, told)) for notice in group.notices[:MAX_ALERTS]]
     return {
         "version": "4",
         "groupKey": group.key,
-        "truncatedAlerts": 0,
+        "truncatedAlerts": len(group.notices) - len(shown),
         "status": group.status,
         "receiver": receiver,
         "groupLabels": dict(group.labels),
-        "commonLabels": _common([dict(notice.labels) for notice in group.notices]),
-        "commonAnnotations": _common([dict(notice.annotations) for notice in group.notices]),
+        "commonLabels": _common([dict(notice.labels) for notice in shown]),
+        "commonAnnotations": _common([dict(notice.annotations) for notice in shown]),
         "externalURL": external_url,
-        "alerts": [_alert(notice) for notice in group.notices],
+        "alerts": [_alert(notice) for notice in shown],
     }
+
+
+def _is_late(notice: Notice, group: Group, told: Told) -> bool:
+    """Whether this page is over and was never told, and nothing of its group fires now."""
+    silent = group.status == told.status == "resolved" and group.notify == "page"
+    return silent and notice.ends_at_s is not None and notice.ends_at_s > told.until_s
+
+
+def _worded(notice: Notice, *, is_late: bool) -> Notice:
+    if not is_late or notice.ends_at_s is None:
+        return notice
+    span = f"from {rfc3339(notice.starts_at_s)} to {rfc3339(notice.ends_at_s)}, while this receiver could not be told"
+    return replace(notice, annotations=tuple(sorted((*notice.annotations, (WAS_FIRING, span)))))
 
 
 def _key(notice: Notice) -> str:

@@ -10,19 +10,18 @@ threshold as they come (`EventKey.basis` names the source). This needs the objec
 from the stored rows.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from collector.bins import Sheet
 from collector.coverage import Coverage
-from collector.deltas import Deltas, LatencyKey, LatencyRow, SloRow
+from collector.deltas import Deltas, LatencyKey, LatencyRow, SeriesKey, SloRow
 from collector.events import EventKey, EventRow, Events
 from collector.fleet import Fleet, Service
-from collector.histogram import Layout
-from collector.plane import Plane, Table
-from collector.quantile import Buckets, split_at
+from collector.latencies import Latencies
+from collector.quantile import split_at, splits_at
 from slo.burn import STANDARD_WINDOWS_S, windows_s
 from slo.objective import Objective, Spec
 from slo.signals import LATENCY_METRICS
@@ -62,11 +61,12 @@ def plan(specs: Sequence[Spec], *, tick_s: int) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a series of histograms is kept."""
+class _Told:
+    """An objective that a histogram can answer for: its events as their sender judges them, and as they are read."""
 
-    plane: Plane
-    lane: int
+    judged: EventKey
+    read: EventKey
+    threshold_s: float
 
 
 class Windows:
@@ -78,60 +78,32 @@ class Windows:
         self.began_s = now_s
         self.events = Events(plan.windows_s, tick_s=plan.tick_s, now_s=now_s)
         self.fleet = Fleet()
-        self._planes: dict[Layout, Plane] = {}
-        self._lanes: dict[Layout, int] = defaultdict(int)
-        self._places: dict[tuple[LatencyKey, bool], dict[Layout, _Place]] = defaultdict(dict)
-        self._first_s: dict[LatencyKey, int] = {}
+        self.latencies = Latencies(plan.windows_s, tick_s=plan.tick_s, now_s=now_s, kept_s=plan.service_windows_s)
         self._coverage: dict[Service, Coverage] = {}
         self._shares: dict[tuple[Service, int], float] = {}
 
     def add(self, rows: Deltas) -> None:
         """Take in committed rows, of any age and in any order."""
         self._shares.clear()
-        self._add_latencies(rows.latencies)
+        self.latencies.add(rows.latencies)
         self.events.add(_judged(row) for row in rows.slo)
         self.events.add(event for row in rows.latencies for event in self._read(row))
         for row in rows.known:
             self._known((row.environment, row.service)).add(row.start_s)
         self.fleet.add(rows.instances, rows.gauges)
 
+    def add_sheet(self, sheet: Sheet) -> None:
+        """Take in stored histograms, of any age and in any order; events that their senders judged come before."""
+        self.latencies.add_sheet(sheet)
+        self.events.add(self._read_sheet(sheet))
+
     def advance(self, now_s: int) -> None:
         """Move the end of every window to now. A clock that went back moves nothing."""
         self.now_s = max(self.now_s, now_s)
         self._shares.clear()
-        for plane in self._planes.values():
-            plane.rolling.advance(now_s)
+        self.latencies.advance(now_s)
         self.events.advance(now_s)
         self.fleet.forget(self.now_s)
-
-    def latency_keys(self) -> list[LatencyKey]:
-        """Every latency seen, sorted."""
-        return sorted(self._first_s)
-
-    def tables(self, window_s: int, shares: Sequence[float]) -> dict[LatencyKey, tuple[Table, int]]:
-        """The quantiles of every latency that one layout holds alone and that has no waits: all lanes of a plane at
-        once, and the lane of each key."""
-        read = {layout: plane.table(window_s, shares) for layout, plane in self._planes.items()}
-        alone: dict[LatencyKey, tuple[Table, int]] = {}
-        for (key, censored), places in self._places.items():
-            if not censored and len(places) == 1 and (key, True) not in self._places:
-                ((layout, place),) = places.items()
-                alone[key] = read[layout], place.lane
-        return alone
-
-    def latency(self, key: LatencyKey, window_s: int) -> list[Buckets]:
-        """The values of a latency over a window, one `Buckets` a layout."""
-        places = self._places.get((key, False), {})
-        return [place.plane.buckets(place.lane, window_s) for place in places.values()]
-
-    def waited(self, key: LatencyKey, window_s: int) -> list[Buckets]:
-        """How long the window's requests had waited that ended past a deadline without a value."""
-        places = self._places.get((key, True), {})
-        return [place.plane.buckets(place.lane, window_s) for place in places.values()]
-
-    def age_s(self, key: LatencyKey) -> int:
-        """Since when a latency is seen, to the end of the running tick."""
-        return self.now_s + self.plan.tick_s - self._first_s[key]
 
     def services(self) -> list[Service]:
         """Every (environment, service) heard of, sorted."""
@@ -162,46 +134,40 @@ class Windows:
             self._coverage[service] = Coverage(tick_s=self.plan.tick_s, horizon_s=self.plan.horizon_s)
         return self._coverage[service]
 
-    def _add_latencies(self, rows: Iterable[LatencyRow]) -> None:
-        by_plane: defaultdict[Layout, list[tuple[int, LatencyRow]]] = defaultdict(list)
-        for row in rows:
-            series = row.series
-            self._first_s[series.latency] = min(self._first_s.get(series.latency, row.start_s), row.start_s)
-            place = self._place(series.latency, series.censored, series.layout)
-            by_plane[series.layout].append((place.lane, row))
-        for layout, held in by_plane.items():
-            plane = self._planes[layout]
-            cells = [plane.cells(row.histogram) for _, row in held]
-            sizes = [columns.size for columns, _ in cells]
-            starts = np.repeat(np.array([row.start_s for _, row in held], dtype=np.int64), sizes)
-            lanes = np.repeat(np.array([lane for lane, _ in held], dtype=np.int64), sizes)
-            columns = np.concatenate([one for one, _ in cells])
-            plane.rolling.add(starts, (lanes, columns), np.concatenate([counts for _, counts in cells]))
-
-    def _place(self, key: LatencyKey, censored: bool, layout: Layout) -> _Place:
-        places = self._places[key, censored]
-        if layout not in places:
-            if layout not in self._planes:
-                plan = self.plan
-                self._planes[layout] = Plane(layout, plan.windows_s, tick_s=plan.tick_s, now_s=self.now_s)
-            places[layout] = _Place(self._planes[layout], self._lanes[layout])
-            self._planes[layout].rolling.reserve(self._lanes[layout])
-            self._lanes[layout] += 1
-        return places[layout]
-
     def _read(self, row: LatencyRow) -> Iterator[EventRow]:
         """The events of objectives that a histogram tells, for a model whose events nobody judges at the source."""
-        key, spec = row.series.latency, self.plan.spec(row.series.latency.service)
-        if spec is None or row.series.censored or spec.environment not in ("", key.environment):
+        for told in self._told(row.series):
+            if not self.events.spoken(told.judged, row.start_s):
+                split = split_at(row.histogram, told.threshold_s)
+                yield EventRow(told.read, row.start_s, split.below, split.above, split.unsure)
+
+    def _read_sheet(self, sheet: Sheet) -> Iterator[EventRow]:
+        """The same of stored histograms."""
+        latest_s = np.zeros(len(sheet.series), dtype=np.int64)
+        np.maximum.at(latest_s, sheet.of, sheet.starts_s)
+        splits: dict[float, tuple[list[int], ...]] = {}
+        for number, series in enumerate(sheet.series):
+            for told in self._told(series):
+                if self.events.spoken(told.judged, int(latest_s[number])):
+                    continue
+                if told.threshold_s not in splits:
+                    found = splits_at(series.layout, sheet.bins, told.threshold_s)
+                    splits[told.threshold_s] = tuple(column.tolist() for column in (sheet.starts_s, *found))
+                starts_s, below, above, unsure = splits[told.threshold_s]
+                for row in np.flatnonzero(sheet.of == number).tolist():
+                    if not self.events.spoken(told.judged, starts_s[row]):
+                        yield EventRow(told.read, starts_s[row], below[row], above[row], unsure[row])
+
+    def _told(self, series: SeriesKey) -> Iterator[_Told]:
+        """What the histograms of a series may tell."""
+        key, spec = series.latency, self.plan.spec(series.latency.service)
+        if spec is None or series.censored or spec.environment not in ("", key.environment):
             return
         for objective in spec.objectives:
-            if not _readable(objective, key):
-                continue
-            assert objective.threshold is not None, "a latency objective has a threshold"
-            who = key.environment, key.service, key.model, objective.name, objective.hash
-            if not self.events.has(EventKey(*who)):
-                split = split_at(row.histogram, float(objective.threshold))
-                yield EventRow(EventKey(*who, key.source), row.start_s, split.below, split.above, split.unsure)
+            if _readable(objective, key):
+                assert objective.threshold is not None, "a latency objective has a threshold"
+                who = key.environment, key.service, key.model, objective.name, objective.hash
+                yield _Told(EventKey(*who), EventKey(*who, key.source), float(objective.threshold))
 
 
 def _judged(row: SloRow) -> EventRow:

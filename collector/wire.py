@@ -1,22 +1,85 @@
-"""The parts that every OTLP message shares: attributes, who speaks, and the tallies of what was refused."""
+"""The parts that every OTLP message shares: attributes, who speaks, and the tallies of what was refused.
 
+A sender says the same of itself in every body, and of each series at every interval. What was read of such bytes is
+therefore kept (`said`, `sender`, `stream_id`), a bounded number of them, and none that is long.
+"""
+
+import functools
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as WireResource
 
-from collector.measurement import Resource, Tally
+from collector.measurement import RejectedError, Resource, Tally
 from slo import signals
 
 MAX_ATTRIBUTES = 128
 MAX_NAME = 256
+MAX_KEPT_BYTES = 1024
+"""Longer attributes are read anew each time: memory is for what is short and comes often."""
+MAX_REASONS = 32
+MAX_REASON = 300
+FURTHER = "further faults"
 UNKNOWN_SERVICE = "unknown_service"
 FOREIGN_SOURCE = "otel"
 
 Attributes = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sender:
+    """Who speaks; `ours` when it is a sidecar, and all its attributes, sorted."""
+
+    resource: Resource
+    ours: bool
+    attributes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Said:
+    """What a point says in its attributes; `model` is '' when it names none."""
+
+    texts: Attributes
+    model: str
+
+
+def said(sealed: Sequence[bytes]) -> Said:
+    """The attributes of a point, opened. Raises `RejectedError` when they cannot be read."""
+    raw = tuple(sealed)
+    return _said(raw) if sum(map(len, raw)) <= MAX_KEPT_BYTES else _said.__wrapped__(raw)
+
+
+@functools.lru_cache(maxsize=16_384)
+def _said(raw: tuple[bytes, ...]) -> Said:
+    try:
+        found = attributes(map(KeyValue.FromString, raw[: MAX_ATTRIBUTES + 1]))
+    except DecodeError:
+        raise RejectedError("attributes that cannot be read") from None
+    return Said(found, model(found))
+
+
+def sender(raw: bytes) -> Sender:
+    """Who speaks, by its sealed resource. Raises protobuf's `DecodeError`."""
+    return _sender(raw) if len(raw) <= 4 * MAX_KEPT_BYTES else _sender.__wrapped__(raw)
+
+
+@functools.lru_cache(maxsize=1_024)
+def _sender(raw: bytes) -> Sender:
+    found = attributes(WireResource.FromString(raw).attributes)
+    return Sender(resource(found), signals.SOURCE in found, tuple(sorted(found.items())))
+
+
+@functools.lru_cache(maxsize=16_384)
+def stream_id(of: Sender, scope: str, metric: str, point: Said, start_ns: int) -> str:
+    """Thirty-two hex digits that tell one cumulative stream from every other. `start_ns` tells apart senders that share
+    a resource, and the lives of one; 0 when it is not known, and below it what remembers deltas."""
+    parts = [*of.attributes, scope, metric, *sorted(point.texts.items()), start_ns]
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
 def attributes(found: Iterable[KeyValue]) -> dict[str, str]:
@@ -27,7 +90,7 @@ def attributes(found: Iterable[KeyValue]) -> dict[str, str]:
             break
         text = value_text(pair.value)
         if text is not None:
-            texts[pair.key] = text
+            texts[pair.key[:MAX_NAME]] = text
     return texts
 
 
@@ -69,11 +132,26 @@ def model(found: Attributes) -> str:
     return signals.OTHER_MODEL if named == signals.ALL_MODELS else named
 
 
-def stream_id(of: WireResource, *names: str, point: Attributes) -> str:
-    """Thirty-two hex digits that tell one cumulative stream from every other."""
-    parts = [*sorted(attributes(of.attributes).items()), *names, *sorted(point.items())]
-    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
+class Reasons:
+    """How many points or spans of a body met which fate. A reason may quote its sender: beyond `MAX_REASONS` of them
+    and `MAX_REASON` characters no more is quoted."""
 
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
 
-def tallies(counts: Counter[str]) -> tuple[Tally, ...]:
-    return tuple(Tally(reason, count) for reason, count in sorted(counts.items()) if count)
+    def add(self, reason: str, count: int = 1) -> None:
+        """So many more of that reason."""
+        reason = reason[:MAX_REASON]
+        if reason not in self._counts and len(self._counts) >= MAX_REASONS:
+            reason = FURTHER
+        if count:
+            self._counts[reason] += count
+
+    def take(self, others: "Reasons") -> None:
+        """All that others counted, too."""
+        for tally in others.tallies():
+            self.add(tally.reason, tally.count)
+
+    def tallies(self) -> tuple[Tally, ...]:
+        """Sorted by reason."""
+        return tuple(Tally(reason, count) for reason, count in sorted(self._counts.items()))

@@ -8,7 +8,6 @@ not at all. The same specs and flags give the same bytes.
 import argparse
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +21,7 @@ from dashboards.promise import periods_s
 from dashboards.slo_overview import slo_overview
 from dashboards.source import Source
 from slo.objective import Spec, load
+from slo.output import put
 from slo.quantity import QuantityError, whole_seconds
 from slo.source import SpecError
 
@@ -108,20 +108,8 @@ def _build(args: argparse.Namespace) -> None:
 
 
 def _written(path: Path, text: str) -> Path:
-    """Put the text where it belongs in one move, so that a provisioner never reads half a file."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=f".{path.name}.", encoding="utf-8", delete=False
-        ) as f:
-            f.write(text)
-        try:
-            Path(f.name).chmod(0o644)
-            Path(f.name).replace(path)
-        except OSError:
-            Path(f.name).unlink()
-            raise
+        return put(path, text)
     except OSError as error:
         where = error.filename or path
         raise UnwritableError(f"{where}: {error.strerror}: give --out a folder that can be written to") from None
-    return path

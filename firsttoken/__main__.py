@@ -48,6 +48,9 @@ SUBCOMMANDS = {
             "collector", "OTLP in, SQL out, burn rates, budgets, alerts, status page", "collector.cli", "collector"
         ),
         Subcommand("slo", "check a spec and show what its alerts can do; print its schema", "slo.cli"),
+        Subcommand(
+            "slo replay", "what a spec would have cost over the stored past", "collector.replay_cli", "collector"
+        ),
         Subcommand("alerts", "build and check Prometheus rules and Alertmanager routes", "alerts.cli"),
         Subcommand("dashboards", "build Grafana dashboards", "dashboards.cli", "dashboards"),
         Subcommand("capacity", "load a server and see how much the contract allows", "capacity.cli", "capacity"),
@@ -66,6 +69,8 @@ def main(argv: list[str] | None = None) -> int:
     if name in ("-V", "--version"):
         print(f"firsttoken {version('firsttoken')}")
         return 0
+    if rest and f"{name} {rest[0]}" in SUBCOMMANDS:  # a word of its own, of another package than its siblings
+        return _run(SUBCOMMANDS[f"{name} {rest[0]}"], rest[1:])
     if name not in SUBCOMMANDS:
         print(f"firsttoken: there is no {name!r}: use one of {', '.join(SUBCOMMANDS)}", file=sys.stderr)
         return 2

@@ -151,7 +151,7 @@ def server(environ: Mapping[str, str]) -> Command:
 def collector(folder: Path, environ: Mapping[str, str], webhook: str | None) -> Command:
     """The collector; with a webhook it notifies, without one it only shows."""
     where = ("--slo", str(folder / "slo.yaml"), "--database", f"sqlite:///{folder / 'firsttoken.db'}")
-    listen = ("--listen", ANY_PORT, "--tick", f"{TICK_S}s", "--drain-timeout", "3s")
+    listen = ("--listen", ANY_PORT, "--grpc", "off", "--tick", f"{TICK_S}s", "--drain-timeout", "3s")
     notify = ("--webhook", webhook) if webhook is not None else ()
     return Command("collector", (*_python("collector"), *where, *listen, *notify), environment(environ))
 
@@ -175,7 +175,11 @@ def load(name: str, folder: Path, environ: Mapping[str, str], *, proxy_url: str,
 def rules(folder: Path, environ: Mapping[str, str], *, webhook: str) -> Command:
     """What writes Prometheus rules and Alertmanager routes from the demo's own contract."""
     where = ("--slo", str(folder / "slo.yaml"), "--out", str(folder / "rules"))
-    pace = ("--eval-interval", f"{TICK_S}s", "--group-wait", GROUP_WAIT, "--group-interval", GROUP_INTERVAL)
+    every = f"{TICK_S}s"
+    pace = (
+        *("--eval-interval", every, "--scrape-interval", every),
+        *("--group-wait", GROUP_WAIT, "--group-interval", GROUP_INTERVAL),
+    )
     tell = ("--page-webhook", webhook, "--ticket-webhook", webhook)
     return Command("alerts-build", (*_python("alerts"), "build", *where, *pace, *tell), environment(environ))
 

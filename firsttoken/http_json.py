@@ -3,6 +3,7 @@
 import http.client
 import json
 import ssl
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from firsttoken.errors import UnreachableError
@@ -11,25 +12,40 @@ TIMEOUT_S = 5.0
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
 
-def ask_json(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S) -> object:
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a protected server asks for: a token, the authority that signed its certificate where the system does not
+    know it, and a certificate of one's own."""
+
+    token: str = ""
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+
+
+NOTHING_ASKED = Access()
+
+
+def ask_json(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S, access: Access = NOTHING_ASKED) -> object:
     """The JSON that a GET (or, with a body, a POST) answers. Raises UnreachableError."""
-    text = ask_text(url, body=body, timeout_s=timeout_s)
+    text = ask_text(url, body=body, timeout_s=timeout_s, access=access)
     try:
         return json.loads(text)
     except ValueError:
         raise UnreachableError(f"{url} answers something that is not JSON") from None
 
 
-def ask_text(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S) -> str:
+def ask_text(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S, access: Access = NOTHING_ASKED) -> str:
     """The text that a GET (or, with a body, a POST of JSON) answers with a 2xx. Raises UnreachableError."""
-    connection = _connection(url, timeout_s)
+    connection = _connection(url, timeout_s, access)
     parts = urlsplit(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
     try:
         if body is None:
-            connection.request("GET", path)
+            connection.request("GET", path, headers=headers)
         else:
-            connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+            connection.request("POST", path, json.dumps(body), headers | {"Content-Type": "application/json"})
         response = connection.getresponse()
         answer = response.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException) as error:
@@ -37,11 +53,11 @@ def ask_text(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S) -> 
     finally:
         connection.close()
     if not 200 <= response.status < 300:
-        raise UnreachableError(f"{url} answers {response.status}: {answer[:200]}")
+        raise UnreachableError(f"{url} answers {response.status}: {' '.join(answer[:200].split())}")
     return answer
 
 
-def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
+def _connection(url: str, timeout_s: float, access: Access) -> http.client.HTTPConnection:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -49,6 +65,19 @@ def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
         raise UnreachableError(f"{url} is no URL: {error}") from None
     if parts.scheme not in ("http", "https") or not host:
         raise UnreachableError(f"{url} is no URL: write http://HOST:PORT")
-    if parts.scheme == "https":
-        return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=ssl.create_default_context())
-    return http.client.HTTPConnection(host, port, timeout=timeout_s)
+    if parts.scheme == "http":
+        return http.client.HTTPConnection(host, port, timeout=timeout_s)
+    return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=_context(access))
+
+
+def _context(access: Access) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=access.ca_file or None)
+    except OSError as error:
+        raise UnreachableError(f"{access.ca_file} holds no certificates: {error}") from None
+    try:
+        if access.cert_file:
+            context.load_cert_chain(access.cert_file, access.key_file or None)
+    except OSError as error:
+        raise UnreachableError(f"{access.cert_file} holds no certificate with its key: {error}") from None
+    return context

@@ -7,6 +7,7 @@ from firsttoken.errors import UnreachableError
 from firsttoken.json_fields import Object, number_at, object_at, objects_at, text_at, whole_at
 
 TROUBLED = ("burning", "exhausted")
+QUANTILES = {0.5: "p50", 0.9: "p90", 0.95: "p95", 0.99: "p99", 0.999: "p999"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,39 @@ class QuantileStatus:
     p50: float | None
     p95: float | None
     p99: float | None
+    p90: float | None = None
+    p999: float | None = None
+    at_least: float | None = None
+
+    def of(self, share: float) -> float | None:
+        """The quantile of a share such as 0.95, where it is one of those that are kept."""
+        name = QUANTILES.get(share)
+        return None if name is None else getattr(self, name)
 
 
 @dataclass(frozen=True, slots=True)
 class AlertStatus:
+    """An alert: of an objective, or with `name` and whom it speaks of among those of the whole status."""
+
     tier: str
     state: str
+    name: str = ""
+    service: str = ""
+    model: str = ""
+    objective: str = ""
+    notify: str = ""
+    since_s: float | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TierStatus:
+    """A burn alert: it fires when both windows, named by their labels, burn above `factor`."""
+
+    name: str
+    long: str
+    short: str
+    factor: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +78,8 @@ class ObjectiveStatus:
     exhausted_in_s: float | None
     percentiles: Mapping[str, QuantileStatus]
     alerts: tuple[AlertStatus, ...]
+    tiers: tuple[TierStatus, ...] = ()
+    environment: str = ""
 
     @property
     def is_troubled(self) -> bool:
@@ -69,6 +99,9 @@ class ObjectiveStatus:
 class Status:
     at_s: float | None
     objectives: tuple[ObjectiveStatus, ...]
+    alerts: tuple[AlertStatus, ...] = ()
+    left_out: int = 0
+    """Objectives that match and are not here."""
 
     @property
     def is_troubled(self) -> bool:
@@ -79,7 +112,9 @@ def read(body: object) -> Status:
     """The status that a JSON answer is. Raises UnreachableError for an answer of another kind."""
     if not isinstance(body, Mapping) or not isinstance(body.get("objectives"), list):
         raise UnreachableError("the answer is not a collector's status: is this the collector's address?")
-    return Status(number_at(body, "at_s"), tuple(_objective(item) for item in objects_at(body, "objectives")))
+    objectives = tuple(_objective(item) for item in objects_at(body, "objectives"))
+    alerts = tuple(_alert(item) for item in objects_at(body, "alerts"))
+    return Status(number_at(body, "at_s"), objectives, alerts, max((whole_at(body, "total") or 0) - len(objectives), 0))
 
 
 def _objective(item: Object) -> ObjectiveStatus:
@@ -100,13 +135,31 @@ def _objective(item: Object) -> ObjectiveStatus:
         budget_remaining=number_at(budget, "remaining"),
         exhausted_in_s=number_at(budget, "exhausted_in_s"),
         percentiles={str(label): _quantiles(object_at(percentiles, label)) for label in percentiles},
-        alerts=tuple(
-            AlertStatus(text_at(alert, "tier"), text_at(alert, "state")) for alert in objects_at(item, "alerts")
-        ),
+        alerts=tuple(_alert(alert) for alert in objects_at(item, "alerts")),
+        tiers=tuple(_tier(tier) for tier in objects_at(item, "tiers")),
+        environment=text_at(item, "environment"),
     )
+
+
+def _alert(item: Object) -> AlertStatus:
+    said = object_at(item, "annotations")
+    return AlertStatus(
+        tier=text_at(item, "tier"),
+        state=text_at(item, "state"),
+        name=text_at(item, "name"),
+        service=text_at(item, "service"),
+        model=text_at(item, "model"),
+        objective=text_at(item, "objective"),
+        notify=text_at(item, "notify"),
+        since_s=number_at(item, "since_s"),
+        text=text_at(said, "description") or text_at(said, "summary"),
+    )
+
+
+def _tier(item: Object) -> TierStatus:
+    return TierStatus(text_at(item, "name"), text_at(item, "long"), text_at(item, "short"), number_at(item, "factor"))
 
 
 def _quantiles(item: Object) -> QuantileStatus:
-    return QuantileStatus(
-        whole_at(item, "count") or 0, number_at(item, "p50"), number_at(item, "p95"), number_at(item, "p99")
-    )
+    p50, p90, p95, p99, p999 = (number_at(item, name) for name in ("p50", "p90", "p95", "p99", "p999"))
+    return QuantileStatus(whole_at(item, "count") or 0, p50, p95, p99, p90, p999, number_at(item, "at_least"))

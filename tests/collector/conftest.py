@@ -25,12 +25,21 @@ def postgresql_server() -> Iterator[str]:
         yield url
 
 
-async def _create(url: str, name: str) -> None:
+async def _execute(url: str, statement: str) -> None:
     connection = await asyncpg.connect(url)
     try:
-        await connection.execute(f"CREATE DATABASE {name}")
+        await connection.execute(statement)
     finally:
         await connection.close()
+
+
+@pytest.fixture
+def shared_database(postgresql_server: str) -> Iterator[str]:
+    """The URL of an empty database of PostgreSQL, gone after the test with all its files."""
+    name = f"t{next(_numbers)}"
+    asyncio.run(_execute(postgresql_server, f"CREATE DATABASE {name}"))
+    yield postgresql_server.replace("/postgres?", f"/{name}?")
+    asyncio.run(_execute(postgresql_server, f"DROP DATABASE {name} WITH (FORCE)"))
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.tools)])
@@ -38,7 +47,4 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/firsttoken.db"
-    server = str(request.getfixturevalue("postgresql_server"))
-    name = f"t{next(_numbers)}"
-    asyncio.run(_create(server, name))
-    return server.replace("/postgres?", f"/{name}?")
+    return str(request.getfixturevalue("shared_database"))

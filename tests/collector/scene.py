@@ -1,6 +1,7 @@
 """A service on one page: specs, rows and windows for the tests of judgement."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from collector.deltas import Deltas, GaugeRow, InstanceRow, KnownRow, LatencyKey, LatencyRow, SeriesKey, SloRow
 from collector.histogram import Layout, from_values
@@ -40,6 +41,12 @@ def values(
 ) -> LatencyRow:
     series = SeriesKey(LatencyKey("", "chat", model, signal, source), "i1", layout, censored)
     return LatencyRow(series, start_s, from_values(found, layout))
+
+
+def of_service(row: LatencyRow, service: str) -> LatencyRow:
+    """The same values of another service."""
+    latency = replace(row.series.latency, service=service)
+    return replace(row, series=replace(row.series, latency=latency))
 
 
 def known(start_s: int, until_s: int, *, step_s: int = TICK_S) -> tuple[KnownRow, ...]:

@@ -1,12 +1,12 @@
 """Stores of our own for tests: on the database given, at a clock that the test moves."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.message import Message
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, Table, func, insert, select, text
 
 from collector import schema
 from collector.database import database_url, open_database
@@ -50,6 +50,12 @@ async def store(
         yield one
     finally:
         await one.close()
+
+
+def added(connection: Connection, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Have the rows, in the order of the table's columns, in a table that no writer adds single rows to."""
+    names = [column.name for column in table.columns]
+    connection.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
 
 
 def totals(connection: Connection) -> dict[str, Any]:

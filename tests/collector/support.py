@@ -5,7 +5,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +22,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 PATIENCE_S = 30.0
+LOG = "collector.log"
 
 T = TypeVar("T")
 
@@ -40,9 +40,11 @@ def until(answer: Callable[[], T], *, patience_s: float = PATIENCE_S) -> T:
 
 @dataclass
 class Receiver:
-    """An HTTP server on loopback: keeps each JSON body by path, answers `status`."""
+    """An HTTP server on loopback: keeps each JSON body by path that it takes. It answers the next requests with
+    `first`, and those after them with `status`."""
 
     status: int = 200
+    first: list[int] = field(default_factory=list)
     port: int = 0
     told: list[tuple[str, object]] = field(default_factory=list)
 
@@ -59,9 +61,10 @@ def receiver(port: int = 0) -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            if kept.status < 300:
+            status = kept.first.pop(0) if kept.first else kept.status
+            if status < 300:
                 kept.told.append((self.path, json.loads(body)))
-            self.send_response(kept.status)
+            self.send_response(status)
             self.send_header("content-length", "0")
             self.end_headers()
 
@@ -117,42 +120,6 @@ def postgresql() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def alertmanager_tool() -> str | None:
-    """Alertmanager on this machine, under its own name or Debian's."""
-    return shutil.which("alertmanager") or shutil.which("prometheus-alertmanager")
-
-
-@contextmanager
-def alertmanager(folder: Path, hook: str) -> Iterator[str]:
-    """The URL of an Alertmanager of our own that tells `hook`, gone when the block ends."""
-    tool = alertmanager_tool()
-    assert tool is not None
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    (folder / "alertmanager.yaml").write_text(
-        "route: {receiver: hook, group_by: [service_name], group_wait: 0s, group_interval: 1s}\n"
-        f"receivers: [{{name: hook, webhook_configs: [{{url: '{hook}'}}]}}]\n"
-    )
-    flags = ["--config.file=alertmanager.yaml", f"--storage.path={folder}/am", "--cluster.listen-address="]
-    command = [tool, *flags, f"--web.listen-address=127.0.0.1:{port}"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def ready() -> bool:
-        assert process.poll() is None
-        try:
-            return ask(f"http://127.0.0.1:{port}/-/ready").status == 200
-        except OSError:
-            return False
-
-    try:
-        until(ready)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
-
-
 def _other_user() -> pwd.struct_passwd:
     """Someone who is not root: PostgreSQL will not run as root."""
     for name in ("postgres", "nobody"):
@@ -183,6 +150,13 @@ class Running:
     process: subprocess.Popen[str]
     log: Path
 
+    def rpc_target(self) -> str:
+        """`HOST:PORT` of its OTLP over gRPC; to be asked for once."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("otlp grpc: http"), line
+        return line.rpartition("//")[2].strip()
+
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send the signal and wait; the exit code."""
         self.process.send_signal(number)
@@ -190,24 +164,43 @@ class Running:
 
 
 @contextmanager
+def process(command: Sequence[str], folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A process that works and logs in `folder`, killed when the block ends if it lives then."""
+    with (folder / LOG).open("a") as errors:
+        one = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True, env=_clean())
+    try:
+        yield one
+    finally:
+        if one.poll() is None:
+            one.kill()
+        one.wait()
+        if one.stdout is not None:
+            one.stdout.close()
+
+
+@contextmanager
+def spawned(folder: Path, *flags: str, spec: str = SPEC) -> Iterator["subprocess.Popen[str]"]:
+    """The process of a collector that has said nothing yet."""
+    (folder / "slo.yaml").write_text(spec)
+    command = [sys.executable, "-m", "collector", "--listen", "127.0.0.1:0", "--grpc", "127.0.0.1:0", *flags]
+    with process(command, folder) as one:
+        yield one
+
+
+@contextmanager
 def collector(folder: Path, *flags: str, spec: str = SPEC) -> Iterator[Running]:
     """A collector that runs in `folder` by `spec`, killed when the block ends if it lives then."""
-    (folder / "slo.yaml").write_text(spec)
-    log = folder / "collector.log"
-    command = [sys.executable, "-m", "collector", "--listen", "127.0.0.1:0", *flags]
-    with log.open("a") as errors:
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True, env=_clean())
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("collector: http://"), (line, log.read_text())
-        yield Running(line.split()[1], process, log)
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+    with spawned(folder, *flags, spec=spec) as one:
+        assert one.stdout is not None
+        line = one.stdout.readline()
+        assert line.startswith("collector: http"), (line, (folder / LOG).read_text())
+        yield Running(line.split()[1], one, folder / LOG)
+
+
+def peak_mib(running: Running) -> int:
+    """The most memory that its process ever held."""
+    status = Path(f"/proc/{running.process.pid}/status").read_text()
+    return next(int(line.split()[1]) >> 10 for line in status.splitlines() if line.startswith("VmHWM"))
 
 
 def _clean() -> dict[str, str]:

@@ -2,28 +2,49 @@
 
 import gzip
 import zlib
+from collections.abc import Callable
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collector import body
 from collector.body import JSON, PROTOBUF, Unpacking, form
 from collector.errors import RefusedError
-
-PACK = {
-    "": bytes,
-    "identity": bytes,
-    "gzip": gzip.compress,
-    "GZIP ": gzip.compress,
-    "deflate": zlib.compress,
-}
 
 
 def unpacked(encoding: str, chunks: list[bytes], *, max_body: int = 1000, max_unpacked: int = 2000) -> bytes:
     unpacking = Unpacking(encoding, max_body, max_unpacked)
     for chunk in chunks:
-        unpacking.feed(chunk)
+        fed(unpacking, chunk)
     return unpacking.finish()
+
+
+def fed(unpacking: Unpacking, chunk: bytes) -> int:
+    """Feed all of the chunk; in how many steps it went."""
+    steps = 1
+    unpacking.feed(chunk)
+    while unpacking.has_more:
+        unpacking.feed(b"")
+        steps += 1
+    return steps
+
+
+def raw(data: bytes) -> bytes:
+    """Deflated without the head that zlib puts before."""
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+PACK: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "not said": ("", bytes),
+    "as it is": ("identity", bytes),
+    "gzip": ("gzip", gzip.compress),
+    "gzip in capitals": ("GZIP ", gzip.compress),
+    "deflate": ("deflate", zlib.compress),
+    "deflate, bare": ("deflate", raw),
+}
 
 
 def split(data: bytes, sizes: list[int]) -> list[bytes]:
@@ -34,9 +55,26 @@ def split(data: bytes, sizes: list[int]) -> list[bytes]:
     return [*chunks, data]
 
 
-@given(data=st.binary(max_size=300), sizes=st.lists(st.integers(0, 40)), encoding=st.sampled_from(sorted(PACK)))
-def test_any_split_gives_the_same_body(data: bytes, sizes: list[int], encoding: str) -> None:
-    assert unpacked(encoding, split(PACK[encoding](data), sizes)) == data
+@given(data=st.binary(max_size=300), sizes=st.lists(st.integers(0, 40)), case=st.sampled_from(sorted(PACK)))
+def test_any_split_gives_the_same_body(data: bytes, sizes: list[int], case: str) -> None:
+    encoding, pack = PACK[case]
+    assert unpacked(encoding, split(pack(data), sizes)) == data
+
+
+@given(data=st.binary(max_size=40).map(lambda part: part * 20), step=st.integers(1, 300))
+def test_any_step_gives_the_same_body(data: bytes, step: int) -> None:
+    with mock.patch.object(body, "STEP_BYTES", step):
+        for encoding, pack in PACK.values():
+            assert unpacked(encoding, [pack(data)]) == data
+
+
+@pytest.mark.parametrize("case", ["gzip", "deflate", "deflate, bare"])
+def test_a_long_body_is_unpacked_step_by_step(case: str) -> None:
+    encoding, pack = PACK[case]
+    size = 5 * body.STEP_BYTES
+    unpacking = Unpacking(encoding)
+    assert fed(unpacking, pack(bytes(size))) >= 5
+    assert len(unpacking.finish()) == size
 
 
 def test_gzip_members_join() -> None:
@@ -54,6 +92,10 @@ FAULTS = {
     "not gzip": ("gzip", b"plain", 400),
     "a bad checksum": ("gzip", gzip.compress(b"text")[:-8] + bytes(8), 400),
     "cut off": ("gzip", gzip.compress(b"text")[:-4], 400),
+    "deflate that is none": ("deflate", b"plain text", 400),
+    "deflate cut off": ("deflate", zlib.compress(b"text")[:-4], 400),
+    "a byte of deflate": ("deflate", b"\x78", 400),
+    "deflate with more behind": ("deflate", zlib.compress(b"text") + b"more", 400),
     "rubbish after the end": ("gzip", gzip.compress(b"text") + b"rubbish", 400),
 }
 
@@ -80,9 +122,10 @@ def test_a_length_said_beforehand_is_refused_beforehand() -> None:
 
 
 def test_a_bomb_is_never_unpacked_beyond_the_limit() -> None:
-    unpacking = Unpacking("gzip", 1 << 20, 1 << 16)
-    unpacking.feed(gzip.compress(bytes(64 << 20)))
-    assert unpacking._size <= (1 << 16) + 1
+    unpacking = Unpacking("gzip", 1 << 20, 1 << 21)
+    fed(unpacking, gzip.compress(bytes(64 << 20)))
+    assert unpacking._size <= (1 << 21) + body.STEP_BYTES
+    assert unpacking.size == 0
     with pytest.raises(RefusedError):
         unpacking.finish()
 

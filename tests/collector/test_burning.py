@@ -1,34 +1,51 @@
 """Burn, budget and tiers of one objective: the arithmetic on whole counts, and what is said of it."""
 
+from dataclasses import dataclass
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collector.alerting import Alert, AlertKey
-from collector.burning import BurnRow, Judgement, _span, judge
+from collector.alerting import Alert, AlertKey, Wanted
+from collector.burning import Promise, judge
+from collector.coverage import of_series
 from collector.deltas import Deltas
-from collector.track import tracks
+from collector.track import Track, tracks
+from collector.verdicts import BudgetRow, BurnRow
 from collector.windows import Windows
-from slo.burn import burn_rate, tiers
+from slo.burn import Tier, WindowCounts, burn_rate, next_state, tiers, windows_s
 from tests.collector import scene
 from tests.collector.scene import DAY_S, NOW_S
 
 FAST = AlertKey("LLMTTFTBudgetBurn", "", "chat", "m", "ttft", "fast")
 
 
-def judged(windows: Windows, model: str = "m", alerts: dict[AlertKey, Alert] | None = None) -> Judgement:
+@dataclass(frozen=True)
+class Said:
+    """What is said of one model."""
+
+    burns: list[BurnRow]
+    budget: BudgetRow
+    wanted: tuple[Wanted, ...]
+
+
+def judged(windows: Windows, model: str = "m", alerts: dict[AlertKey, Alert] | None = None) -> Said:
+    """What is said of one model when all are judged together."""
     spec = windows.plan.specs[0]
-    found = tracks(windows, spec, spec.objectives[0], "")
-    return judge(windows, found[model], tiers=tiers(spec.objectives[0]), alerts=alerts or {})
+    own, kept_s = tiers(spec.objectives[0]), windows_s(spec.objectives[0])
+    promises = [Promise(found, own, kept_s) for found in tracks(windows, spec, spec.objectives[0], "").values()]
+    judgement = judge(windows, promises, alerts=alerts or {})
+    (budget,) = judgement.budgets.where("model", model)
+    wanted = tuple(one for one in judgement.wanted if one.key.model == model)
+    return Said(list(judgement.burns.where("model", model)), budget, wanted)
 
 
-def states(judgement: Judgement) -> dict[str, str]:
+def states(judgement: Said) -> dict[str, str]:
     return {one.key.tier: one.state for one in judgement.wanted if one.key.tier}
 
 
-def row(judgement: Judgement, window_s: int) -> BurnRow:
+def row(judgement: Said, window_s: int) -> BurnRow:
     (found,) = [one for one in judgement.burns if one.window_s == window_s]
     return found
 
@@ -238,9 +255,63 @@ def test_what_is_read_from_a_histogram_says_so() -> None:
     assert judgement.budget.basis == "histogram"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(12.4, "12s"), (60, "1m"), (3599, "59m"), (3600, "1h 0m"), (9000, "2h 30m"), (200_000, "2d 7h")],
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 90).map(lambda minutes: 60 * minutes),
+            st.integers(0, 40),
+            st.integers(0, 40),
+            st.sampled_from(["a", "b", "other"]),
+            st.sampled_from(["old", scene.hash_of()]),
+        ),
+        max_size=14,
+    ),
+    st.sets(st.tuples(st.sampled_from(["*", "a", "b"]), st.sampled_from(["fast", "medium", "slow"])), max_size=3),
 )
-def test_times_are_told_as_people_say_them(seconds: float, text: str) -> None:
-    assert _span(seconds) == text
+@settings(deadline=None)
+def test_all_together_are_judged_as_each_alone(
+    events: list[tuple[int, int, int, str, str]], on_fire: set[tuple[str, str]]
+) -> None:
+    """Burns are those of the worst track, and no tier that would stir is passed over."""
+    windows = scene.windows()
+    windows.add(scene.live(NOW_S - 7200, NOW_S))
+    rows = [scene.slo(NOW_S - age_s, good, bad, model=model, hash_=of) for age_s, good, bad, model, of in events]
+    windows.add(Deltas(slo=tuple(rows)))
+    spec = windows.plan.specs[0]
+    objective, own = spec.objectives[0], tiers(spec.objectives[0])
+    by_model = tracks(windows, spec, objective, "")
+    keys = [AlertKey("LLMTTFTBudgetBurn", "", "chat", model, "ttft", tier) for model, tier in sorted(on_fire)]
+    alerts = {key: Alert(key, "firing", NOW_S, NOW_S, (), ()) for key in keys}
+    promises = [Promise(found, own, windows_s(objective)) for found in by_model.values()]
+    judgement = judge(windows, promises, alerts=alerts)
+    for one in judgement.burns:
+        held = [windows.events.held(track.keys, one.window_s) for track in by_model[one.model]]
+        burns = [burn_rate(each.bad, each.good + each.bad, objective.allowed_bad) for each in held]
+        assert one.burn == max((burn for burn in burns if burn is not None), default=None)
+    expected = {
+        (model, tier.name, state)
+        for model, found in by_model.items()
+        for tier in own
+        if not (model == "other" and tier.notify == "page")
+        for state in [max((_state(windows, track, tier, (model, tier.name) in on_fire) for track in found), key=ORDER)]
+        if state != "ok"
+    }
+    assert {(one.key.model, one.key.tier, one.state) for one in judgement.wanted if one.key.tier} == expected
+
+
+ORDER = ("ok", "pending", "firing").index
+
+
+def _state(windows: Windows, track: Track, tier: Tier, firing: bool) -> str:
+    counts = []
+    for window_s in (tier.long_s, tier.short_s):
+        held = windows.events.held(track.keys, window_s)
+        first_s = min(
+            (windows.events.firsts_s()[lane] for lane in windows.events.lanes(track.keys)), default=NOW_S + 10
+        )
+        known = of_series(
+            windows.coverage(("", "chat"), window_s), window_s=window_s, age_s=int(NOW_S + scene.TICK_S - first_s)
+        )
+        spans = windows.events.bad_spans(track.keys, window_s, spread_s=tier.spread_s)
+        counts.append(WindowCounts(held.good, held.bad, known, spans))
+    return next_state(tier, firing=firing, long=counts[0], short=counts[1])

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from collector import cli, schema
+from collector import cli, ddl
 from tests.collector.support import SPEC, refusal
+from tests.sidecar.certificates import certificate, key
 
 
 def one_line(stderr: str) -> str:
@@ -29,6 +30,25 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         code, stderr = refusal(tmp_path, "--listen", address)
     assert code == 2
     assert f"--listen {address}" in one_line(stderr)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["slo.yaml"]
+
+
+def test_a_port_of_grpc_that_is_taken(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, stderr = refusal(tmp_path, "--listen", "127.0.0.1:0", "--grpc", address)
+    assert code == 2
+    assert f"--grpc {address}: Address already in use: choose another address" in one_line(stderr)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["slo.yaml"]
+
+
+def test_files_that_make_no_tls(tmp_path: Path) -> None:
+    pair = ("--tls-cert", certificate("server"), "--tls-key", key("renewed"))
+    code, stderr = refusal(tmp_path, "--listen", "127.0.0.1:0", *pair)
+    assert code == 2
+    assert "do not belong together" in one_line(stderr)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["slo.yaml"]
 
 
@@ -59,7 +79,9 @@ def test_a_faulty_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "nonsense" in stderr
 
 
-@pytest.mark.parametrize("typed", [("--tick", "x"), ("--log-level", "loud"), ("--log-format", "xml"), ("--what",)])
+@pytest.mark.parametrize(
+    "typed", [("--tick", "x"), ("--grpc", "x"), ("--log-level", "loud"), ("--log-format", "xml"), ("--what",)]
+)
 def test_bad_usage(capsys: pytest.CaptureFixture[str], typed: tuple[str, ...]) -> None:
     assert run(*typed) == 2
     one_line(capsys.readouterr().err)
@@ -69,7 +91,7 @@ def test_bad_usage(capsys: pytest.CaptureFixture[str], typed: tuple[str, ...]) -
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str], dialect: str) -> None:
     assert run("schema", "--dialect", dialect) == 0
     printed = capsys.readouterr().out
-    assert printed == schema.ddl(dialect) + "\n"
+    assert printed == ddl.ddl(dialect) + "\n"
     if dialect == "sqlite":
         connection = sqlite3.connect(":memory:")
         connection.executescript(printed)
@@ -91,7 +113,18 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_it_is_a_module_too() -> None:
     done = subprocess.run([sys.executable, "-m", "collector", "--help"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
-    for flag in ("--slo", "--database", "--listen", "--tick", "--alertmanager", "--webhook", "--max-series"):
+    for flag in (
+        "--slo",
+        "--database",
+        "--listen",
+        "--grpc",
+        "--tls-cert",
+        "--watch-slo",
+        "--tick",
+        "--alertmanager",
+        "--webhook",
+        "--max-series",
+    ):
         assert flag in done.stdout
 
 

@@ -41,6 +41,35 @@ def test_whoever_does_not_finish_a_head_is_let_go(sent: bytes, monkeypatch: pyte
     asyncio.run(story())
 
 
+def test_one_connection_too_many_is_let_go_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MAX_OPEN", 2)
+
+    async def story() -> None:
+        async with _serving() as port:
+            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+            for _, writing in held:
+                writing.write(WHOLE)
+            for reading, _ in held:
+                assert b"200 OK" in await _served(reading)
+            assert await _said(port) == b""
+            held[0][1].close()
+            await asyncio.sleep(0.1)
+            assert b"200 OK" in await _said(port)
+            held[1][1].close()
+
+    async def _said(port: int) -> bytes:
+        reading, writing = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            writing.write(WHOLE)
+            return await _served(reading)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return b""
+        finally:
+            writing.close()
+
+    asyncio.run(story())
+
+
 def test_a_connection_that_asked_may_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "HEAD_S", 0.5)
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from collector import schema
+from collector import partitions, schema
 from collector.database import database_url, held_alone, open_database, reading, shown
 from collector.errors import UnusableDatabaseError
 
@@ -158,3 +158,18 @@ def test_a_file_has_one_collector_and_any_number_of_readers(tmp_path: Path) -> N
         reader.close()
     with held_alone(url):
         pass
+
+
+@pytest.mark.tools
+def test_a_database_is_opened_with_the_pieces_of_now(shared_database: str) -> None:
+    """Before anything is written: a row of now in the rest would keep them from being made."""
+
+    async def scenario() -> list[int]:
+        await (await open_database(database_url(shared_database), now_s=1_800_000_000)).dispose()
+        engine = await open_database(database_url(shared_database))
+        async with engine.connect() as connection:
+            found = [await connection.run_sync(partitions.pieces, branch) for branch in partitions.all_branches()]
+        await engine.dispose()
+        return [min(piece.from_s for piece in pieces) for pieces in found]
+
+    assert all(from_s <= 1_800_000_000 < from_s + partitions.LONGEST_PIECE_S for from_s in asyncio.run(scenario()))

@@ -1,25 +1,170 @@
 """Histogram points of the wire: what they hold is kept exactly, what contradicts itself is rejected."""
 
 import math
+import struct
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from collector.distribution import read_histogram
-from collector.histogram import Layout, at_scale, from_values
+from collector import sealed
+from collector.distribution import Distributions
+from collector.histogram import Histogram, Layout, at_scale, from_values, merge
 from collector.measurement import RejectedError
+from collector.otlp import decode_metrics
+from sidecar.otlp_wire import varint
+from slo import signals
 from tests.collector import messages
 from tests.collector.messages import wire
 
 Exponential = wire.ExponentialHistogramDataPoint
+Explicit = wire.HistogramDataPoint
 VALUES = [0.0, 0.05, 0.05, 0.3, 7.0]
 
 
-@pytest.mark.parametrize("scale", [9, 8, 5, 2, -3])
+def read_all(*points: Exponential | Explicit, cumulative: bool = False) -> list[Histogram | str]:
+    """What is read of points that come in one body."""
+    distributions = Distributions()
+    for point in points:
+        if isinstance(point, Exponential):
+            metric, add = messages.exponential(signals.TTFT.name, point), distributions.add_exponential
+        else:
+            metric, add = messages.explicit(signals.TTFT.name, point), distributions.add_explicit
+        request = sealed.metrics_request(messages.metrics(metric).SerializeToString())
+        found = request.resource_metrics[0].scope_metrics[0].metrics[0]
+        (one,) = getattr(found, found.WhichOneof("data") or "").data_points
+        add(one, cumulative=cumulative)
+    return distributions.read()
+
+
+def read_histogram(point: Exponential | Explicit, *, cumulative: bool) -> Histogram:
+    (one,) = read_all(point, cumulative=cumulative)
+    if isinstance(one, str):
+        raise RejectedError(one)
+    return one
+
+
+@pytest.mark.parametrize("scale", [9, 8, 5, 2, -3, -9])
 def test_any_scale_comes_down_to_ours_or_stays_coarser(scale: int) -> None:
     one = read_histogram(messages.exponential_point(VALUES, scale=scale), cumulative=False)
+    assert one.layout == Layout(min(scale, 5))
     assert one == at_scale(from_values(VALUES, Layout(scale)), 5)
     assert (one.count, one.zero_count, one.min, one.max) == (5, 1, 0.0, 7.0)
+
+
+@pytest.mark.parametrize("scale", [20, 25, 2**31 - 1])
+def test_a_scale_finer_than_any_sdk_writes_comes_down_too(scale: int) -> None:
+    """At such a scale 2^31 buckets lie between 1 s and little more, or between little less and 1 s."""
+    point = wire.ExponentialHistogramDataPoint(scale=scale, count=3, sum=3.0, time_unix_nano=1)
+    point.positive.offset, point.positive.bucket_counts[:] = -1, [2, 1]
+    one = read_histogram(point, cumulative=False)
+    assert (one.layout, one.offset, one.counts.tolist()) == (Layout(5), -1, [2, 1])
+
+
+def test_e03_buckets_of_two_scales_meet_by_value() -> None:
+    a = wire.ExponentialHistogramDataPoint(scale=1, count=8, zero_count=1, sum=7.0)
+    a.positive.offset, a.positive.bucket_counts[:] = -3, [2, 1, 4]
+    b = wire.ExponentialHistogramDataPoint(scale=0, count=6, sum=6.0)
+    b.positive.offset, b.positive.bucket_counts[:] = -1, [5, 1]
+    first, second = (read_histogram(point, cumulative=False) for point in (a, b))
+    both = merge(first, second)
+    assert (both.layout.scale, both.offset, both.counts.tolist()) == (0, -2, [2, 10, 1])
+    assert (both.zero_count, both.count) == (1, 14)
+
+
+def test_e04_an_odd_offset_loses_no_count() -> None:
+    point = wire.ExponentialHistogramDataPoint(scale=6, count=2, sum=2.0)
+    point.positive.offset, point.positive.bucket_counts[:] = 1, [1, 1]
+    one = read_histogram(point, cumulative=False)
+    assert (one.layout.scale, one.offset, one.counts.tolist(), one.count) == (5, 0, [1, 1], 2)
+
+
+point_values = st.lists(st.one_of(st.just(0.0), st.floats(1e-3, 100)), max_size=40)
+
+
+@given(st.lists(st.tuples(point_values, st.integers(-3, 7), st.booleans()), max_size=6))
+def test_points_are_read_together_as_they_are_alone(several: list[tuple[list[float], int, bool]]) -> None:
+    points: list[Exponential | Explicit] = []
+    for values, scale, is_explicit in several:
+        if is_explicit:
+            counts = [0, 0, 0]
+            for value in values:
+                counts[(value > 0.1) + (value > 1.0)] += 1
+            points.append(messages.explicit_point((0.1, 1.0), counts))
+        else:
+            points.append(messages.exponential_point(values, scale=scale))
+    assert read_all(*points) == [one for point in points for one in read_all(point)]
+    for one, (values, scale, is_explicit) in zip(read_all(*points), several, strict=True):
+        assert isinstance(one, Histogram)
+        if not is_explicit:
+            expected = at_scale(from_values(values, Layout(scale)), 5)
+            assert (one.offset, one.counts.tolist(), one.zero_count) == (
+                expected.offset,
+                expected.counts.tolist(),
+                expected.zero_count,
+            )
+
+
+def test_a_faulty_point_spoils_none_of_its_neighbours() -> None:
+    good = messages.exponential_point(VALUES)
+    found = read_all(good, changed(huge), good, changed(many), messages.exponential_point([]), good)
+    assert [isinstance(one, str) for one in found] == [False, True, False, True, False, False]
+    assert found[0] == found[2] == found[5]
+
+
+def test_counts_of_many_bytes_are_read() -> None:
+    counts = [1, 127, 128, 16_383, 16_384, 2**35 + 1, 0, 3]
+    point = wire.ExponentialHistogramDataPoint(scale=5, count=sum(counts), sum=1.0)
+    point.positive.bucket_counts[:] = counts
+    assert read_histogram(point, cumulative=False).counts.tolist() == counts
+
+
+def one_by_one(field: int, values: list[int]) -> bytes:
+    """Elements of a repeated varint field, not packed."""
+    return b"".join(bytes((field << 3, value)) for value in values)
+
+
+def test_counts_that_were_written_one_by_one_are_read() -> None:
+    point = messages.exponential_point([0.05, 0.05, 7.0])
+    packed = point.positive.SerializeToString()
+    counts = list(point.positive.bucket_counts)
+    point.positive.ClearField("bucket_counts")
+    buckets = point.positive.SerializeToString() + one_by_one(2, counts)
+    point.ClearField("positive")
+    raw = point.SerializeToString() + b"\x42" + varint(len(buckets)) + buckets
+    assert len(buckets) > len(packed)
+    assert Exponential.FromString(raw).positive.bucket_counts == counts
+    assert decoded_raw(raw) == read_histogram(messages.exponential_point([0.05, 0.05, 7.0]), cumulative=False)
+
+
+def test_explicit_counts_that_were_written_one_by_one_are_read() -> None:
+    point = messages.explicit_point((0.1, 1.0), (4, 0, 3))
+    fields = b"".join(b"\x31" + count.to_bytes(8, "little") for count in (4, 0, 3))
+    fields += b"".join(b"\x39" + struct.pack("<d", bound) for bound in (0.1, 1.0))
+    point.ClearField("bucket_counts")
+    point.ClearField("explicit_bounds")
+    raw = Explicit.FromString(point.SerializeToString() + fields)
+    assert list(raw.bucket_counts) == [4, 0, 3]
+    request = unpacked_metric(point.SerializeToString() + fields, kind=9)
+    (one,) = decode_metrics(request, json=False).latencies
+    assert (one.histogram.layout, one.histogram.counts.tolist()) == (Layout(None, (0.1, 1.0)), [4, 0, 3])
+
+
+def decoded_raw(point: bytes) -> Histogram:
+    """An exponential point, given as bytes, read from a body."""
+    (one,) = decode_metrics(unpacked_metric(point, kind=10), json=False).latencies
+    return one.histogram
+
+
+def unpacked_metric(point: bytes, *, kind: int) -> bytes:
+    """A body of one metric, of one point that is given as bytes."""
+
+    def block(field: int, data: bytes) -> bytes:
+        return bytes((field << 3 | 2,)) + varint(len(data)) + data
+
+    data = block(1, point) + b"\x10\x01"
+    return block(1, block(2, block(2, block(1, signals.TTFT.name.encode()) + block(kind, data))))
 
 
 def test_a_cumulative_point_has_no_extremes_of_its_interval() -> None:
@@ -84,7 +229,7 @@ def no_bounds(point: wire.HistogramDataPoint) -> None:
 
 REJECTED = {
     "a negative value": (changed(lambda p: p.negative.bucket_counts.append(1)), "never negative"),
-    "a scale beyond all": (changed(lambda p: setattr(p, "scale", 21)), "scale 21"),
+    "a scale beyond all": (changed(lambda p: setattr(p, "scale", -11)), "scale -11"),
     "a wide zero": (changed(lambda p: setattr(p, "zero_threshold", 0.2)), "hides latencies"),
     "a zero that is no number": (changed(lambda p: setattr(p, "zero_threshold", math.nan)), "hides latencies"),
     "a bucket beyond all": (changed(far), "beyond any latency"),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.events import EventKey, EventRow, Events, Held
+from collector.events import ACTIVE_S, EventKey, EventRow, Events, Held
 
 NOW_S = 1_800_000_000
 KEY = EventKey("", "chat", "m", "ttft", "h")
@@ -30,14 +30,27 @@ def test_events_leave_with_time_and_their_series_stays_known() -> None:
     one = events(EventRow(KEY, NOW_S, 5, 1))
     one.advance(NOW_S + 60)
     assert (one.held([KEY], 60), one.held([KEY], 300)) == (Held(0, 0), Held(5, 1))
-    assert (one.first_s([KEY]), one.last_s(KEY), one.has(KEY)) == (NOW_S, NOW_S, True)
+    assert (one.firsts_s().tolist(), one.last_s(KEY), one.has(KEY)) == ([NOW_S], NOW_S, True)
 
 
 def test_zeros_make_a_series_known() -> None:
     one = events(EventRow(KEY, NOW_S - 50, 0, 0))
     assert one.held([KEY], 3600) == Held(0, 0)
-    assert one.first_s([KEY]) == NOW_S - 50
-    assert (one.first_s([]), one.has(OTHER)) == (None, False)
+    assert one.firsts_s().tolist() == [NOW_S - 50]
+    assert one.has(OTHER) is False
+
+
+def test_a_series_is_spoken_of_until_it_has_been_silent_for_long() -> None:
+    one = events(EventRow(KEY, NOW_S, 1, 0))
+    moments = (NOW_S - 3600, NOW_S, NOW_S + ACTIVE_S, NOW_S + ACTIVE_S + 10)
+    assert [one.spoken(KEY, at_s) for at_s in moments] == [True, True, True, False]
+    assert not one.spoken(OTHER, NOW_S)
+
+
+def test_lanes_are_read_together_and_behind_the_last_there_is_nothing() -> None:
+    one = events(EventRow(KEY, NOW_S, 5, 1), EventRow(OTHER, NOW_S, 7, 2, 3))
+    assert (one.count, one.lanes([OTHER, KEY])) == (2, [1, 0])
+    assert one.sums(60).tolist() == [[5, 1, 0], [7, 2, 3], [0, 0, 0]]
 
 
 def test_keys_are_found_by_objective() -> None:

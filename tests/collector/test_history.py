@@ -3,10 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection
 
-from collector import commit, history, upsert
-from collector.evaluate import Alert, AlertKey, Evaluation
+from collector import commit, figures, history, upsert
+from collector.evaluate import Alert, AlertKey, BurnRow, Evaluation
 from slo.signals import KV_OCCUPANCY
 from tests.collector import test_status as made
 from tests.collector.test_commit import after
@@ -17,12 +18,12 @@ KEY = ("", "chat", "m", "ttft")
 def evaluation(at_s: int, p95: float = 0.4) -> Evaluation:
     row = replace(made.percentile("m", p95=p95), at_s=at_s)
     other = replace(row, window_s=3600)
-    burn = made.BurnRow(at_s, "", "chat", "m", "ttft", 300, 1, 1, 2.0, 1.0, "counts", 0)
-    return Evaluation(at_s, (row, other), (burn,), (), (), ())
+    burn = BurnRow(at_s, "", "chat", "m", "ttft", 300, 1, 1, 2.0, 1.0, "counts", 0)
+    return replace(made.evaluation(rows=(row, other), burns=(burn,)), at_s=at_s)
 
 
 def written(*times: int) -> Any:
-    return [lambda c, at_s=at_s: commit.write_evaluation(c, evaluation(at_s)) for at_s in times]
+    return [lambda c, at_s=at_s: figures.write(c, evaluation(at_s)) for at_s in times]
 
 
 def test_percentiles_and_burns_in_order_of_time(database: str) -> None:
@@ -48,7 +49,7 @@ def test_what_is_recent_comes_from_memory_and_what_is_older_from_sql(database: s
 def test_a_quantile_that_is_unknown_is_what_it_is_known_to_exceed(database: str) -> None:
     recent = history.Recent(300)
     row = replace(made.percentile("m", p95=None), at_least=3.5)
-    recent.add(Evaluation(made.AT_S, (row,), (), (), (), ()))
+    recent.add(made.evaluation(rows=(row,)))
     found = after(database, lambda c: history.history(c, until_s=made.AT_S, recent=recent))
     assert found.percentiles[KEY]["p95"] == [(made.AT_S, 3.5)]
     assert found.percentiles[KEY]["p50"] == [(made.AT_S, 0.1)]
@@ -105,3 +106,15 @@ def test_alerts_that_fired_and_ended_the_latest_first(database: str) -> None:
 
 def test_an_empty_past() -> None:
     assert history.empty(5, window_s=300).percentiles == {}
+
+
+def test_with_very_many_rows_the_past_is_shorter(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MAX_ROWS", 2)
+    recent = history.Recent(300)
+    for at_s in (made.AT_S - 20, made.AT_S - 10, made.AT_S):
+        recent.add(evaluation(at_s))
+    assert recent.since_s == made.AT_S, "a tick has two rows of the window"
+    times = [made.AT_S - 60 * number for number in range(5, 0, -1)]
+    read = lambda c: history.history(c, until_s=made.AT_S, recent=history.Recent(300))  # noqa: E731
+    found = after(database, *written(*times), read)
+    assert [at_s for at_s, _ in found.percentiles[KEY]["p95"]] == times[-2:], "the latest stay"

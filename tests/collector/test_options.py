@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from collector.cli import parser
-from collector.options import Settings, UsageError, address, settings, tick_s
+from collector.errors import TlsError
+from collector.options import Address, Settings, UsageError, address, settings, switched_on, tick_s
 from slo.source import SpecError
 from tests.collector.support import SPEC
+from tests.sidecar.certificates import AUTHORITY, certificate, key
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +27,9 @@ def read(*typed: str, environ: dict[str, str] | None = None) -> Settings:
 
 def test_defaults() -> None:
     found = read()
-    assert (found.host, found.port, found.tick_s) == ("127.0.0.1", 4318, 10)
+    assert (found.listen, found.tick_s) == (Address("127.0.0.1", 4318), 10)
+    assert found.grpc == Address("127.0.0.1", 4317, is_usual=True)
+    assert (found.identity, found.watched) == (None, None)
     assert found.database.render_as_string() == "sqlite+aiosqlite:///firsttoken.db"
     assert [one.service for one in found.specs] == ["chat"]
     assert (found.alertmanagers, found.webhook, found.token, found.external_url) == ([], None, None, None)
@@ -39,7 +43,7 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_default() -> None:
         "FIRSTTOKEN_ALERTMANAGER": "http://a,http://b",
     }
     found = read("--tick", "2s", environ=environ)
-    assert (found.tick_s, found.host, found.port) == (2, "127.0.0.2", 1)
+    assert (found.tick_s, found.listen) == (2, Address("127.0.0.2", 1))
     assert found.alertmanagers == ["http://a", "http://b"]
     assert read("--alertmanager", "http://c", "--alertmanager", "http://d", environ=environ).alertmanagers == [
         *("http://c", "http://d")
@@ -54,6 +58,38 @@ def test_secrets_come_from_files_or_the_environment() -> None:
     assert read(environ=environ).webhook == "http://u:pw@h/"
 
 
+def test_grpc_is_named_left_or_off() -> None:
+    assert read("--grpc", "127.0.0.1:4317").grpc == Address("127.0.0.1", 4317)
+    assert read("--grpc", "off").grpc is None
+    assert read(environ={"FIRSTTOKEN_GRPC": "off"}).grpc is None
+    assert read("--grpc", "[::1]:0", environ={"FIRSTTOKEN_GRPC": "off"}).grpc == Address("::1", 0)
+
+
+TLS = ("--tls-cert", certificate("server"), "--tls-key", key("server"))
+
+
+def test_tls_is_for_both_listeners() -> None:
+    identity = read(*TLS, "--tls-client-ca", AUTHORITY).identity
+    assert identity is not None
+    assert identity.pem.client_ca == Path(AUTHORITY).read_bytes()
+    with pytest.raises(TlsError, match="--tls-cert nothing cannot be read"):
+        read("--tls-cert", "nothing", "--tls-key", key("server"))
+
+
+def test_what_is_watched_is_what_is_read() -> None:
+    found = read("--watch-slo", *TLS, "--tls-client-ca", AUTHORITY).watched
+    assert found is not None
+    assert list(map(str, found.paths)) == ["slo.yaml", certificate("server"), key("server"), AUTHORITY]
+    assert read(environ={"FIRSTTOKEN_WATCH_SLO": "1"}).watched is not None
+
+
+def test_switches_in_the_environment() -> None:
+    assert [switched_on("V", word) for word in ("1", "true", "Yes", " on ")] == [True] * 4
+    assert [switched_on("V", word) for word in ("", "0", "false", "no", "OFF")] == [False] * 5
+    with pytest.raises(UsageError, match="FIRSTTOKEN_INSECURE=perhaps: write 1 or 0"):
+        read(environ={"FIRSTTOKEN_INSECURE": "perhaps"})
+
+
 REFUSED = {
     "a password typed": (("--database", "postgresql://u:pw@h/d"), "--database-file"),
     "a webhook's password typed": (("--webhook", "http://u:pw@h/"), "FIRSTTOKEN_WEBHOOK"),
@@ -63,6 +99,11 @@ REFUSED = {
     "an empty file": (("--token-file", "empty"), "is empty"),
     "beyond loopback": (("--listen", "0.0.0.0:4318"), "--token-file FILE, or --insecure"),
     "a name beyond loopback": (("--listen", "example.org:4318"), "--insecure"),
+    "gRPC beyond loopback": (("--grpc", "0.0.0.0:4317"), "--grpc 0.0.0.0:4317 is beyond loopback"),
+    "no address of gRPC": (("--grpc", "on"), "--grpc on: write HOST:PORT, as 127.0.0.1:4318, or off"),
+    "a certificate alone": (("--tls-cert", "c.pem"), "--tls-cert and --tls-key belong together: give both"),
+    "a key alone": (("--tls-key", "c.key"), "--tls-cert and --tls-key belong together: give both"),
+    "an authority alone": (("--tls-client-ca", "c.pem"), "give --tls-cert and --tls-key too"),
     "no port": (("--listen", "127.0.0.1"), "HOST:PORT"),
     "too high a port": (("--listen", "127.0.0.1:99999"), "HOST:PORT"),
     "an uneven tick": (("--tick", "7s"), "a minute must be made of whole ticks"),
@@ -97,6 +138,7 @@ def test_insecure_is_said_aloud() -> None:
 
 
 def test_addresses() -> None:
-    assert address("[::1]:4318") == ("::1", 4318)
-    assert address("localhost:0") == ("localhost", 0)
+    assert address("--listen", "[::1]:4318") == Address("::1", 4318)
+    assert address("--listen", "localhost:0") == Address("localhost", 0)
+    assert [str(Address("::1", 1)), str(Address("a", 2))] == ["[::1]:1", "a:2"]
     assert tick_s("1m") == 60

@@ -3,13 +3,15 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.errors import PayloadError
-from collector.measurement import Batch, Resource, SpanLatency, Tally
-from collector.otlp import OTHER_SPAN, OWN_SPAN, STEPPED_SPAN, decode_metrics, decode_traces
+from collector.measurement import Batch, Resource, SpanLatencies, Tally
+from collector.otlp import OWN_SPAN, decode_metrics, decode_traces
+from collector.span_shapes import OTHER_SPAN, STEPPED_SPAN
 from slo import signals
 from tests.collector import messages
 from tests.collector.messages import NS, T0, Value
@@ -157,9 +159,10 @@ class TestSpans:
 
     def test_a_foreign_span_gives_its_latencies_at_its_end(self) -> None:
         who = Resource("", "chat", "i9", "otel")
+        ends_ns = np.array([(T0 + 1) * NS])
         assert self.read(messages.span(LATENCIES)).spans == (
-            SpanLatency(who, "m", "ttft", (T0 + 1) * NS, 0.25),
-            SpanLatency(who, "m", "e2e", (T0 + 1) * NS, 2.0),
+            SpanLatencies(who, "m", "ttft", ends_ns, np.array([0.25])),
+            SpanLatencies(who, "m", "e2e", ends_ns, np.array([2.0])),
         )
 
     def test_a_span_of_a_sidecar_counts_nothing(self) -> None:
@@ -180,7 +183,7 @@ class TestSpans:
     @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf"), 1e300, "0.3", True])
     def test_what_is_no_latency_is_rejected_with_its_span(self, value: Value) -> None:
         batch = self.read(messages.span({**LATENCIES, signals.LATENCY_E2E: value}), messages.span(LATENCIES))
-        assert len(batch.spans) == 2
+        assert batch.span_latencies == 2
         assert batch.rejected == (Tally(f"{signals.LATENCY_E2E} is not a number of 0 s or more", 1),)
 
     def test_a_span_without_an_end_is_rejected(self) -> None:
@@ -192,5 +195,5 @@ class TestSpans:
         assert all(not batch.rejected for batch in batches)
         found = [one for batch in batches for one in batch.spans]
         assert {one.signal for one in found} == {"ttft", "e2e", "queue_time"}
-        assert found[0].value_s == pytest.approx(0.02880716323852539)
+        assert found[0].values_s[0] == pytest.approx(0.02880716323852539)
         assert {one.resource.source for one in found} == {"otel"}

@@ -9,7 +9,7 @@ import pytest
 
 from collector import page
 from collector.status import status
-from collector.view import Page, Seen
+from collector.view import MAX_MODELS, Page, Seen
 from collector.view import page as made_page
 from slo.objective import parse
 from slo.signals import KV_OCCUPANCY
@@ -17,7 +17,7 @@ from tests.collector import browser, exports
 from tests.collector import test_status as made
 from tests.collector.support import collector, send, until
 from tests.collector.test_told import alert
-from tests.collector.test_view import NO_PAST, past_of, seen
+from tests.collector.test_view import NO_PAST, many, past_of, seen
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 
@@ -143,3 +143,24 @@ def test_a_real_browser_draws_it_and_keeps_it_fresh(tmp_path: Path) -> None:
         assert shown.complaints == []
         running.process.kill()
         until(lambda: "has not answered" in shown.ask("document.getElementById('live').innerText"))
+
+
+def test_a_long_page_begins_with_every_objective_at_a_glance() -> None:
+    names = [f"o{number}" for number in range(50)]
+    lines = "\n".join(f"  - {{name: {name}, signal: ttft, percentile: 95, threshold: 1s}}" for name in names)
+    html = page.front(seen(specs=parse(f"service: chat\nobjectives:\n{lines}\n")))
+    found = read(html)
+    glance = html[html.index('class="glance') : html.index("</nav>")]
+    ids = {attributes.get("id") for _, attributes in found.tags}
+    for name in names:
+        assert f'href="#chat-{name}"' in glance
+        assert f"chat-{name}" in ids
+    assert 'class="glance' not in page.front(full())
+
+
+def test_models_that_are_not_shown_are_counted_and_reachable() -> None:
+    html = page.objective(many(MAX_MODELS + 12), many(MAX_MODELS + 12).cards[0])
+    read(html)
+    assert "12 further models are not shown" in html
+    assert "/api/v1/status?service=chat&amp;objective=ttft" in html
+    assert f"{MAX_MODELS + 12} models" in page.front(many(MAX_MODELS + 12))

@@ -5,20 +5,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collector import bins
 from collector.histogram import Histogram, Layout, from_values
-from collector.plane import Plane
-from collector.quantile import Buckets, buckets, quantiles
+from collector.plane import Plane, found
+from collector.quantile import Buckets, buckets, quantile_between, quantiles, ranks_of
 from tests.strategies import BOUNDS, exponential_histograms, usual_latencies_s
 
 SHARES = (0.5, 0.95, 1.0)
 
 
+def put(plane: Plane, start_s: int, one: Histogram) -> None:
+    """A histogram in a lane of its own."""
+    plane.add(np.array([plane.new_lane()]), np.array([start_s]), bins.of([one]))
+
+
 def through(one: Histogram) -> Buckets:
     """What a plane holds of one histogram."""
     plane = Plane(one.layout, [60], tick_s=10, now_s=1000)
-    columns, counts = plane.cells(one)
-    plane.rolling.reserve(0)
-    plane.rolling.add(np.full(columns.size, 1000), (np.zeros(columns.size, dtype=np.int64), columns), counts)
+    put(plane, 1000, one)
     return plane.buckets(0, 60)
 
 
@@ -39,10 +43,11 @@ def test_any_latency_lies_where_the_plane_says(one: Histogram, share: float) -> 
     held = through(one)
     assert held.count == one.count
     exact = quantiles([buckets(one)], [share])[0]
-    found = quantiles([held], [share])[0]
+    told = quantiles([held], [share])[0]
     if exact.value is not None:
-        assert found.at_least <= exact.value * (1 + 1e-9)
-        assert found.value is None or exact.value * (1 - found.rel_error) <= found.value * (1 + 1e-9)
+        assert told.at_least is not None
+        assert told.at_least <= exact.value * (1 + 1e-9)
+        assert told.value is None or exact.value * (1 - told.rel_error) <= told.value * (1 + 1e-9)
 
 
 def test_zeros_are_zero_and_the_ends_say_that_they_are_ends() -> None:
@@ -61,21 +66,45 @@ def test_every_scale_has_its_columns(scale: int) -> None:
     values = [0.0, 1e-3, 0.4, 1.0, 1.5, 60.0]
     held = through(from_values(values, Layout(scale)))
     assert held.count == len(values)
-    found = quantiles([held], [1.0])[0]
-    assert found.at_least < 60
+    told = quantiles([held], [1.0])[0]
+    assert told.at_least is not None
+    assert told.at_least < 60
 
 
 @given(
     st.lists(st.lists(usual_latencies_s, max_size=12), min_size=1, max_size=6),
     st.sampled_from([Layout(5), Layout(-1), Layout(None, BOUNDS)]),
 )
-def test_all_lanes_at_once_answer_as_each_alone(lanes: list[list[float]], layout: Layout) -> None:
+def test_ranks_of_all_lanes_at_once_lie_where_each_alone_says(lanes: list[list[float]], layout: Layout) -> None:
     plane = Plane(layout, [60], tick_s=10, now_s=1000)
+    for values in lanes:
+        put(plane, 1000, from_values(values, layout))
+    sums, (low, high) = plane.sums(60), plane.edges()
+    assert sums.shape == (plane.lanes, low.size)
+    assert sums.sum(axis=1).tolist() == [len(values) for values in lanes]
+    if low.size == 0:
+        return
+    columns = found(sums, ranks_of(SHARES, sums.sum(axis=1)))
     for lane, values in enumerate(lanes):
-        columns, counts = plane.cells(from_values(values, layout))
-        plane.rolling.reserve(lane)
-        plane.rolling.add(np.full(columns.size, 1000), (np.full(columns.size, lane), columns), counts)
-    table = plane.table(60, SHARES)
-    for lane, values in enumerate(lanes):
-        assert table.counts[lane] == len(values)
-        assert tuple(table.of(lane)) == quantiles([plane.buckets(lane, 60)], SHARES)
+        if values:
+            told = tuple(quantile_between(low[column], high[column]) for column in columns[lane])
+            assert told == quantiles([plane.buckets(lane, 60)], SHARES)
+
+
+def test_a_plane_reads_between_the_first_and_the_last_column_in_use() -> None:
+    plane = Plane(Layout(5), [60], tick_s=10, now_s=1000)
+    put(plane, 1000, from_values([]))
+    assert plane.sums(60).shape == (1, 0)
+    put(plane, 1000, from_values([0.1, 0.2]))
+    put(plane, 900, from_values([7.0]))
+    low, high = plane.edges()
+    assert (low[0] < 0.1 <= high[0], low[-1] < 7.0 <= high[-1]) == (True, True)
+    assert plane.sums(60).sum() == 2
+
+
+def test_a_rank_that_a_row_does_not_reach_lies_in_its_last_column() -> None:
+    assert found(np.array([[1, 0], [0, 0], [0, 2]]), np.array([[1, 9], [1, 1], [1, 2]])).tolist() == [
+        [0, 1],
+        [1, 1],
+        [1, 1],
+    ]

@@ -2,8 +2,9 @@
 
 import pytest
 
-from collector.measurement import Batch
+from collector.measurement import Batch, Tally
 from collector.otlp import decode_metrics
+from collector.points import TOO_MANY_POINTS
 from slo import signals
 from tests.collector import messages
 from tests.collector.messages import CUMULATIVE, Value, wire
@@ -85,10 +86,13 @@ def test_a_gauge_may_come_as_a_cumulative_sum() -> None:
     assert [point.value for point in batch.gauges] == [3.0]
 
 
-def test_a_summary_is_none_of_our_metrics() -> None:
-    metric = wire.Metric(name=TTFT, summary=wire.Summary(data_points=[wire.SummaryDataPoint()]))
-    batch = read(metric, wire.Metric(name=TTFT))
-    assert (batch.rejected, [tally.count for tally in batch.ignored]) == ((), [2])
+def test_a_summary_is_refused_by_name_and_a_metric_without_data_is_none() -> None:
+    summary = wire.Summary(data_points=[wire.SummaryDataPoint(), wire.SummaryDataPoint()])
+    batch = read(
+        wire.Metric(name=TTFT, summary=summary), wire.Metric(name=TTFT), wire.Metric(name="x", summary=summary)
+    )
+    assert batch.rejected == (Tally(f"{TTFT}: it is a histogram, and came as a summary", 2),)
+    assert [tally.count for tally in batch.ignored] == [3]
 
 
 def test_a_delta_has_no_stream_and_each_cumulative_series_its_own() -> None:
@@ -137,4 +141,47 @@ def test_a_start_beyond_the_end_is_the_end(temporality: int) -> None:
     point = messages.number(5, attributes=EVENT | {signals.RESULT: "good"})
     point.start_time_unix_nano = 2**64 - 1
     (event,) = read(messages.counter(EVENTS, point, temporality=temporality)).events
-    assert event.interval.start_ns == event.interval.end_ns == point.time_unix_nano
+    # Of a cumulative point that is no start at all.
+    assert event.interval.start_ns == (0 if temporality == CUMULATIVE else point.time_unix_nano)
+    assert event.interval.end_ns == point.time_unix_nano
+
+
+@pytest.mark.parametrize(("start_s", "starts_s"), [(0, 0), (messages.T0 + 10, 0), (messages.T0, messages.T0)])
+def test_a_cumulative_point_of_unknown_start_is_of_one_stream(start_s: float, starts_s: float) -> None:
+    """OTel data model: a start that equals the time says that the true start is not known."""
+    point = messages.number(5, attributes=EVENT, start_s=start_s)
+    (event,) = read(messages.counter(EVENTS, point, temporality=CUMULATIVE)).events
+    assert event.interval.start_ns == starts_s * messages.NS
+    unknown = messages.number(5, attributes=EVENT, start_s=0)
+    (other,) = read(messages.counter(EVENTS, unknown, temporality=CUMULATIVE)).events
+    assert (event.interval.stream == other.interval.stream) == (starts_s == 0)
+    assert (event.interval.unstarted == other.interval.stream) == (starts_s != 0)
+
+
+def test_points_beyond_the_limit_of_a_body_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collector.points.MAX_POINTS", 3)
+    two = messages.counter(HEARTBEAT, messages.number(1), messages.number(2))
+    batch = read(messages.gauge("cpu", *[messages.number(1)] * 9), two, two)
+    assert len(batch.counters) == 2
+    assert batch.rejected == (Tally(TOO_MANY_POINTS, 2),)
+
+
+def test_a_sender_is_not_quoted_without_end() -> None:
+    """A faulty attribute is named in what its sender is told: of many different ones a few."""
+    points = [
+        messages.exponential_point([1.0], attributes={signals.SIGNAL: f"{number}" * 80}) for number in range(10, 99)
+    ]
+    batch = read(messages.exponential(signals.CENSORED.name, *points))
+    assert sum(tally.count for tally in batch.rejected) == 89
+    assert len(batch.rejected) < 40
+    assert all(len(tally.reason) <= 300 for tally in batch.rejected)
+
+
+def test_a_foreign_delta_is_remembered_by_its_place_and_ours_is_not() -> None:
+    metric = messages.exponential(TTFT, messages.exponential_point([1.0]))
+    places = []
+    for resource in (messages.SIDECAR, messages.FOREIGN, messages.FOREIGN | {signals.SERVICE_INSTANCE: ""}):
+        body = messages.metrics(metric, resource=resource).SerializeToString()
+        (point,) = decode_metrics(body, json=False).latencies
+        places.append(point.interval.place)
+    assert [bool(place) for place in places] == [False, True, False]

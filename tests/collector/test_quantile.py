@@ -34,6 +34,8 @@ DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "few values": lambda rng, n: rng.choice([0.05, 0.1, 0.25, 4.0], n),
     "ascending": lambda rng, n: np.linspace(0.001, 10, n),
     "geometric ladder": lambda rng, n: np.geomspace(0.001, 100, n),
+    "tiny": lambda rng, n: rng.lognormal(-16, 1, n),
+    "huge": lambda rng, n: rng.lognormal(9, 1, n),
 }
 
 
@@ -42,7 +44,7 @@ def nearest(values: Floats, share: float) -> float:
     return float(np.sort(values)[max(math.ceil(round(share * values.size, 9)), 1) - 1])
 
 
-@pytest.mark.parametrize("size", [1, 2, 10, 100, 5000])
+@pytest.mark.parametrize("size", [1, 2, 10, 1_000, 100_000])
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_every_quantile_is_within_the_stated_error(name: str, size: int) -> None:
     values = DISTRIBUTIONS[name](np.random.default_rng(size), size)
@@ -195,6 +197,13 @@ def test_d05_a_threshold_is_exact_at_a_bound_and_says_so_elsewhere(
 ) -> None:
     split = split_at(TestExplicit.one, threshold)
     assert (split.below, split.above, split.unsure) == expected
+
+
+def test_a_threshold_under_the_first_bound_calls_nothing_bad_that_may_be_good() -> None:
+    """The first bucket says of its values only that they are under its bound: unsure, and no reason for an alert."""
+    one = from_values([0.01, 0.02, 0.2, 0.3], Layout(None, (0.25, 1.0)))
+    split = split_at(one, 0.1)
+    assert (split.below, split.above, split.unsure) == (3, 1, 3)
 
 
 @given(st.one_of(exponential_histograms(), explicit_histograms()), usual_latencies_s)

@@ -11,16 +11,13 @@ from collector.otlp import decode_metrics, decode_traces
 from collector.rollup import (
     BASELINE,
     FUTURE_S,
-    MAX_LAYOUTS,
+    MIXED,
     REPEATED,
-    TOO_MANY_LAYOUTS,
-    TOO_MANY_SERVICES,
+    REPEATED_DELTA,
     TOO_NEW,
     TOO_OLD,
     Intake,
-    cap_series,
     fold,
-    identities,
 )
 from slo import signals
 from tests.collector import messages
@@ -227,46 +224,6 @@ def test_any_order_and_any_cut_into_bodies_give_the_same_rows(order: list[int], 
     ]
 
 
-class TestSeriesLimit:
-    """Beyond the limit the data of new series goes to model `other`; nothing is lost from the totals."""
-
-    rows = folded(
-        messages.counter(
-            EVENTS, *(messages.number(1, attributes=event("good", model)) for model in ("a", "b", "c", "d"))
-        ),
-        messages.gauge(signals.IN_FLIGHT.name, *(messages.number(1, attributes={signals.REQUEST_MODEL: "z"}),)),
-        messages.exponential(TTFT, messages.exponential_point([1.0], attributes={signals.REQUEST_MODEL: "z"})),
-    )
-
-    def test_within_the_limit_nothing_changes(self) -> None:
-        assert cap_series(self.rows, seen=frozenset(), max_series=6) is self.rows
-
-    def test_beyond_it_counts_move_to_other(self) -> None:
-        capped = cap_series(self.rows, seen=frozenset(), max_series=2)
-        assert sum(row.good for row in capped.slo) == 4
-        assert {row.model for row in capped.slo} == {"a", "b", "other"}
-        assert (
-            {row.series.latency.model for row in capped.latencies} == {row.model for row in capped.gauges} == {"other"}
-        )
-
-    def test_a_series_once_seen_stays_itself(self) -> None:
-        capped = cap_series(self.rows, seen=identities(self.rows), max_series=0)
-        assert capped is self.rows
-
-    def test_layouts_beyond_all_sense_are_rejected(self) -> None:
-        def rows(number: int) -> Deltas:
-            return folded(messages.explicit(TTFT, messages.explicit_point((0.1, 1.0 + number), (1, 2, 3))))
-
-        seen: set[tuple[str, ...]] = set()
-        for number in range(MAX_LAYOUTS):
-            seen |= identities(cap_series(rows(number), seen=seen, max_series=1000))
-        refused = cap_series(rows(MAX_LAYOUTS), seen=seen, max_series=1000)
-        assert refused.latencies == ()
-        assert [(tally.reason, tally.count) for tally in refused.rejected] == [(TOO_MANY_LAYOUTS, 1)]
-        again = rows(3)
-        assert cap_series(again, seen=seen, max_series=1000) is again
-
-
 def test_streams_beyond_the_limit_are_rejected_and_those_known_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("collector.rollup.MAX_STREAMS", 1)
     first = folded(cumulative((T0 + 10, 5)))
@@ -278,23 +235,59 @@ def test_streams_beyond_the_limit_are_rejected_and_those_known_go_on(monkeypatch
     assert [tally.count for tally in rows.rejected] == [1]
 
 
-def of_service(name: str) -> Deltas:
-    sent = (messages.counter(EVENTS, messages.number(1, attributes=event("good"))),)
-    body = messages.metrics(*sent, resource=messages.SIDECAR | {signals.SERVICE_NAME: name}).SerializeToString()
-    return fold(decode_metrics(body, json=False), intake=INTAKE, streams={})
+def test_where_there_is_no_room_a_delta_counts_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collector.rollup.MAX_STREAMS", 0)
+    foreign = messages.FOREIGN
+    rows = folded(messages.counter(HEARTBEAT, messages.number(10, attributes={})), resource=foreign)
+    assert [row.value for row in rows.counters] == [10.0]
+    assert rows.streams == ()
 
 
-def test_services_beyond_the_limit_are_rejected_and_those_known_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("collector.rollup.MAX_SERVICES", 1)
-    seen = identities(cap_series(of_service("a"), seen=frozenset(), max_series=10))
-    again = of_service("a")
-    assert cap_series(again, seen=seen, max_series=10) is again
-    refused = cap_series(concat((again, of_service("b"))), seen=seen, max_series=10)
-    assert {row.service for row in (*refused.slo, *refused.known, *refused.instances)} == {"a"}
-    assert [(tally.reason, tally.count) for tally in refused.rejected] == [(TOO_MANY_SERVICES, 1)]
+def test_an_interval_that_a_later_one_took_the_place_of_is_not_known_again() -> None:
+    """Memory is for the last few intervals: an older one may be late, and counts."""
+    points = [messages.number(1, start_s=T0 + 10 * n, at_s=T0 + 10 * n + 10, attributes={}) for n in range(9)]
+    beats = [messages.counter(HEARTBEAT, points[n]) for n in (0, 8, 8, 0)]
+    rows = folded(*beats, resource=messages.FOREIGN)
+    assert [row.value for row in rows.counters] == [2.0, 1.0]
+    assert rows.ignored == (Tally(REPEATED_DELTA, 1),)
 
 
-def test_counters_beyond_the_limit_of_series_move_to_other_and_lose_nothing() -> None:
-    points = (messages.number(1, attributes={signals.REQUEST_MODEL: model}) for model in "abcd")
-    capped = cap_series(folded(messages.counter(REQUESTS, *points)), seen=frozenset(), max_series=2)
-    assert [(row.model, row.value) for row in capped.counters] == [("a", 1.0), ("b", 1.0), ("other", 2.0)]
+def test_a_sender_that_learns_when_it_started_goes_on_from_its_first_point() -> None:
+    """OTel data model: a first point whose start is its time tells of a past of unknown length."""
+    rows = folded(
+        cumulative((T0 + 10, 500), start_s=T0 + 10),
+        cumulative((T0 + 20, 503), (T0 + 30, 504), start_s=T0 + 10),
+    )
+    assert [row.good for row in rows.slo] == [0, 3, 1]
+    assert rows.ignored == (Tally(BASELINE, 1),)
+
+
+def test_a_sender_whose_clock_is_set_back_for_a_while_stays_one_stream() -> None:
+    rows = folded(
+        cumulative((T0 + 10, 5), start_s=T0),
+        cumulative((T0 - 590, 7), (T0 - 580, 8), start_s=T0),
+        cumulative((T0 + 20, 9), start_s=T0),
+    )
+    assert sum(row.good for row in rows.slo) == 9
+    assert rows.ignored == (Tally(REPEATED, 2),)
+
+
+def test_of_a_sender_that_started_by_a_clock_ahead_counting_starts_at_its_first_point() -> None:
+    rows = folded(cumulative((T0 + 10, 500), (T0 + 20, 503), start_s=T0 + 600))
+    assert sum(row.good for row in rows.slo) == 3
+    assert rows.ignored == (Tally(BASELINE, 1),)
+
+
+def test_senders_without_a_start_that_share_a_resource_are_told_so() -> None:
+    values = ((T0 + 10, 500), (T0 + 20, 2), (T0 + 30, 501), (T0 + 40, 3), (T0 + 50, 502))
+    rows = folded(cumulative(*values, start_s=0))
+    assert rows.rejected == (Tally(MIXED, 2),)
+
+
+def test_spans_of_another_time_are_refused_and_their_kind_told() -> None:
+    found: dict[str, Value] = {signals.LATENCY_TTFT: 0.25}
+    ends_s = (INTAKE.oldest_s - 1, INTAKE.oldest_s, INTAKE.now_s + FUTURE_S, INTAKE.now_s + FUTURE_S + 1)
+    spans = [messages.span(found, start_s=end_s - 1, end_s=end_s) for end_s in ends_s]
+    rows = fold(decode_traces(messages.traces(*spans).SerializeToString(), json=False), intake=INTAKE, streams={})
+    assert rows.rejected == (Tally(TOO_NEW, 1), Tally(TOO_OLD, 1))
+    assert sum(row.histogram.count for row in rows.latencies) == 2

@@ -1,11 +1,14 @@
 """A collector's life as a process: kill -9 loses nothing acknowledged, the end is clean, the spec can change."""
 
+import asyncio
+import json
 import random
 import signal
 import socket
 import sqlite3
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -14,8 +17,9 @@ from typing import Any
 import asyncpg
 import pytest
 
+from collector import running
 from collector.errors import ListenError
-from collector.running import listening
+from collector.options import Address
 from tests.collector import exports, support
 from tests.collector.support import SPEC, Running, ask, collector, send, until
 
@@ -102,7 +106,6 @@ def totals(folder: Path, database: str) -> tuple[int, ...]:
     if database.startswith("sqlite"):
         with closing(sqlite3.connect(folder / "firsttoken.db", timeout=10)) as connection:
             return tuple(map(int, connection.execute(QUESTION).fetchone()))
-    import asyncio
 
     async def story() -> tuple[int, ...]:
         connection = await asyncpg.connect(database)
@@ -188,14 +191,55 @@ def test_the_end_waits_for_no_viewer(tmp_path: Path) -> None:
         assert not (tmp_path / "firsttoken.db-wal").exists()
 
 
-def test_an_address_that_is_not_ours() -> None:
-    with pytest.raises(ListenError, match=r"--listen 203.0.113.7:1"):
-        listening("203.0.113.7", 1)
+def _spec_hash(running: Running) -> str:
+    (line,) = (line for line in ask(f"{running.url}/metrics").body.decode().splitlines() if "spec_info{" in line)
+    return line
+
+
+def test_a_changed_file_is_read_anew_where_that_is_wanted(tmp_path: Path) -> None:
+    with collector(tmp_path, "--tick", "1s", "--watch-slo") as running:
+        before = _spec_hash(running)
+        (tmp_path / "new").write_text(SPEC.replace("500ms", "250ms"))
+        (tmp_path / "new").replace(tmp_path / "slo.yaml")
+        until(lambda: _spec_hash(running) != before)
+        assert running.stop() == 0
+
+
+def test_every_line_of_the_log_is_json_where_that_is_wanted(tmp_path: Path) -> None:
+    with collector(tmp_path, "--tick", "1s", "--log-format", "json", "--log-level", "debug") as running:
+        (tmp_path / "slo.yaml").write_text("nonsense: 1\n")
+        running.process.send_signal(signal.SIGHUP)
+        until(lambda: "nonsense" in running.log.read_text())
+        send(running.url, exports.export())
+        assert running.stop() == 0
+        levels = [json.loads(line)["level"] for line in running.log.read_text().splitlines()]
+    assert "error" in levels
+
+
+def test_the_usual_port_of_grpc_may_be_taken_but_not_one_that_was_named(caplog: pytest.LogCaptureFixture) -> None:
+    """All who speak the protocol share 4317: a collector that nobody told of gRPC runs without it, and says so."""
+
+    async def opened(address: Address) -> bool:
+        async with running._rpc(address, None) as rpc:
+            return rpc is not None
+
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(ListenError, match="choose another"):
-            listening("127.0.0.1", taken.getsockname()[1])
+        port = taken.getsockname()[1]
+        assert not asyncio.run(opened(Address("127.0.0.1", port, is_usual=True)))
+        assert f"no OTLP over gRPC: --grpc 127.0.0.1:{port}: Address already in use" in caplog.text
+        with pytest.raises(ListenError):
+            asyncio.run(opened(Address("127.0.0.1", port)))
+    assert asyncio.run(opened(Address("127.0.0.1", 0)))
+
+
+def test_without_grpc_its_library_is_not_even_imported(tmp_path: Path) -> None:
+    with collector(tmp_path, "--tick", "1s", "--grpc", "off") as running:
+        mapped = Path(f"/proc/{running.process.pid}/maps").read_text()
+        assert "uvloop" in mapped
+        assert "cygrpc" not in mapped
+        assert running.stop() == 0
 
 
 def test_a_database_that_is_held_by_another_does_not_hold_the_end_up(tmp_path: Path) -> None:
@@ -209,3 +253,53 @@ def test_a_database_that_is_held_by_another_does_not_hold_the_end_up(tmp_path: P
             assert running.stop() == 0
             assert answer.result().status >= 500
         holder.close()
+
+
+@pytest.mark.tools
+def test_while_the_past_is_read_it_answers_that_it_is_not_ready(tmp_path: Path, shared_database: str) -> None:
+    """A table is locked, so that reading lasts; what is sent meanwhile is to be sent again."""
+    with collector(tmp_path, "--database", shared_database) as first:
+        assert first.stop() == 0
+
+    async def story() -> None:
+        holder = await asyncpg.connect(shared_database)
+        lock = holder.transaction()
+        await lock.start()
+        await holder.execute("LOCK TABLE series")
+        port = _free_port()
+        flags = ("--listen", f"127.0.0.1:{port}", "--database", shared_database)
+        starting = asyncio.create_task(asyncio.to_thread(_started, tmp_path, flags))
+        url = f"http://127.0.0.1:{port}"
+        await asyncio.to_thread(until, lambda: _answers(url))
+        ready = await asyncio.to_thread(ask, f"{url}/readyz")
+        assert (ready.status, b"reading the past" in ready.body) == (503, True)
+        body = exports.second(good=1, bad=0, at_s=int(time.time()))
+        sent = await asyncio.to_thread(send, url, body)
+        assert (sent.status, sent.headers["retry-after"].isdigit()) == (503, True)
+        assert not starting.done()
+        await lock.rollback()
+        await holder.close()
+        await starting
+
+    asyncio.run(story())
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def _answers(url: str) -> bool:
+    try:
+        return ask(f"{url}/healthz").status == 200
+    except OSError:
+        return False
+
+
+def _started(folder: Path, flags: Sequence[str]) -> None:
+    """A collector that comes so far as to say where it is."""
+    with collector(folder, *flags) as running:
+        assert ask(f"{running.url}/readyz").status == 200
+        assert running.stop() == 0

@@ -1,13 +1,16 @@
 """The tables: documented whole, and what they print makes the same tables."""
 
-import sqlite3
+import math
 import subprocess
 import sys
+from itertools import count
 
 import pytest
-from sqlalchemy import Double
+from sqlalchemy import Connection, Double, Table, insert, select
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from collector import schema
+from collector import schema, upsert
+from tests.collector.test_commit import after
 
 DESIGNED = {
     "percentile": "at_s service model signal source window_s count censored p50 p90 p95 p99 p999 max at_least "
@@ -36,37 +39,61 @@ def test_the_tables_of_the_design_have_its_columns(name: str) -> None:
         assert "environment" in table.columns
 
 
-def test_the_printed_statements_make_every_table_in_sqlite() -> None:
-    with sqlite3.connect(":memory:") as connection:
-        connection.executescript(schema.ddl("sqlite"))
-        names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    connection.close()
-    assert names >= set(schema.metadata.tables)
+WRITERS = {one.table: one for one in (upsert.GAUGE, upsert.COUNTER, upsert.ROLLUP)}
+"""Tables of figures have a writer of whole ticks, which `test_commit` feeds such values."""
+REFUSED = [math.inf, -math.inf, math.nan]
+REALS = [
+    (table, column)
+    for table in schema.metadata.sorted_tables
+    for column in table.columns
+    if isinstance(column.type, Double)
+]
 
 
-def test_postgresql_statements_carry_the_comments() -> None:
-    printed = schema.ddl("postgresql")
-    columns = sum(len(table.columns) for table in schema.metadata.sorted_tables)
-    assert printed.count("COMMENT ON COLUMN") == columns
+_numbers = count(1)
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("-inf")])
-def test_no_floating_column_takes_infinity(value: float) -> None:
-    connection = sqlite3.connect(":memory:")
-    connection.executescript(schema.ddl("sqlite"))
-    for table in schema.metadata.sorted_tables:
-        for column in table.columns:
-            if isinstance(column.type, Double):
-                row = {c.name: _sample(c.type.python_type) for c in table.columns} | {column.name: value}
-                names = ", ".join(f'"{name}"' for name in row)
-                marks = ", ".join("?" * len(row))
-                with pytest.raises(sqlite3.IntegrityError, match="finite"):
-                    connection.execute(f'INSERT INTO "{table.name}" ({names}) VALUES ({marks})', list(row.values()))
-    connection.close()
+def a_row(table: Table) -> dict[str, object]:
+    """A row that every constraint takes, with a key of its own."""
+    kinds = {int: next(_numbers), float: 1.0, str: "x", bytes: b"x"}
+    return {column.name: kinds[column.type.python_type] for column in table.columns}
 
 
-def _sample(kind: type) -> object:
-    return {int: 1, float: 1.0, str: "x", bytes: b"x"}[kind]
+def test_no_writer_stores_nan_or_infinity(database: str) -> None:
+    """Each floating column of each table. SQLite keeps NaN as NULL, which is what unknown is."""
+
+    def attempt(connection: Connection, table: Table, row: dict[str, object]) -> bool:
+        """Whether the row was taken."""
+        try:
+            with connection.begin_nested():
+                if table in WRITERS:
+                    WRITERS[table].write(connection, [tuple(row.values())])
+                else:
+                    connection.execute(insert(table), [row])
+        except IntegrityError as error:
+            assert "finite" in str(error) or "NOT NULL" in str(error)  # noqa: PT017  what the database says
+            return False
+        return True
+
+    def work(connection: Connection) -> None:
+        for table, column in REALS:
+            assert attempt(connection, table, a_row(table)), table.name
+            for value in REFUSED:
+                taken = attempt(connection, table, a_row(table) | {column.name: value})
+                known = connection.scalars(select(column)).all()
+                assert all(one is None or math.isfinite(one) for one in known), str(column)
+                assert not taken or (math.isnan(value) and connection.dialect.name == "sqlite"), str(column)
+
+    after(database, work)
+
+
+def test_a_sum_that_grows_beyond_all_numbers_is_refused(database: str) -> None:
+    row = (10, 10, "", "chat", "m", "i", "proxy", "tokens", "{}", 1e308)
+    add = lambda c: upsert.COUNTER.write(c, [row])  # noqa: E731
+    after(database, add)
+    with pytest.raises(DBAPIError, match=r"finite|overflow"):
+        after(database, add)
+    assert after(database, lambda c: c.scalars(select(schema.counter.c.value)).all()) == [1e308]
 
 
 def test_generators_may_read_the_tables_without_the_collector() -> None:

@@ -5,8 +5,10 @@ import sqlite3
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from collector import body
+from collector import body, service
 from slo import signals
 from tests.collector import exports, messages
 from tests.collector.support import Running, ask, collector, send, until
@@ -191,12 +193,28 @@ def test_every_objective_has_a_page_of_its_own(shared: tuple[Running, Path]) -> 
 
 
 def test_each_tick_is_told_to_whoever_listens(shared: tuple[Running, Path]) -> None:
-    import urllib.request
-
     running, _ = shared
     with urllib.request.urlopen(f"{running.url}/api/v1/ticks", timeout=30) as stream:
         seen = [stream.readline() for _ in range(8)]
     assert seen.count(b"event: tick\n") == 2
+
+
+def test_more_listeners_than_there_is_room_for_are_refused(shared: tuple[Running, Path]) -> None:
+    running, _ = shared
+    with ExitStack() as open_:
+        for _ in range(service.MAX_VIEWERS):
+            open_.enter_context(urllib.request.urlopen(f"{running.url}/api/v1/ticks", timeout=30)).readline()
+        assert ask(f"{running.url}/api/v1/ticks").status == 503
+    until(lambda: _listens(running))
+
+
+def _listens(running: Running) -> bool:
+    try:
+        with urllib.request.urlopen(f"{running.url}/api/v1/ticks", timeout=30) as stream:
+            return bool(stream.readline())
+    except urllib.error.HTTPError as refused:
+        refused.close()
+        return False
 
 
 def test_the_interface_describes_itself(shared: tuple[Running, Path]) -> None:

@@ -57,7 +57,7 @@ def test_amber_is_spending_too_fast_and_red_is_an_alert() -> None:
     assert burn_of(9.0, 3600, 1.0, made.firing()).tone == "bad"
     assert burn_of(9.0, 21600, 1.0, made.firing()).tone == "warn"
     assert burn_of(0.5, 300, 1.0, made.firing()).tone == "good"
-    assert burn_of(9.0, 259200, 0.04).tone == "good"
+    assert burn_of(9.0, 259200, 0.04).tone == "none"
 
 
 def test_a_window_of_a_tier_knows_its_factor() -> None:

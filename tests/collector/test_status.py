@@ -1,7 +1,10 @@
 """The status: its shape, and what it says of each objective and model."""
 
+from dataclasses import replace
+
 import pytest
 
+from collector.columns import columns
 from collector.evaluate import Alert, AlertKey, BudgetRow, BurnRow, Evaluation, PercentileRow
 from collector.status import status
 from slo.objective import Spec, parse
@@ -40,7 +43,7 @@ def firing(model: str = "*") -> Alert:
 def evaluation(
     *, burns: tuple[BurnRow, ...] = (), budgets: tuple[BudgetRow, ...] = (), rows: tuple[PercentileRow, ...] = ()
 ) -> Evaluation:
-    return Evaluation(AT_S, rows, burns, budgets, (), ())
+    return Evaluation(AT_S, columns(PercentileRow, rows), columns(BurnRow, burns), columns(BudgetRow, budgets), (), ())
 
 
 FULL = evaluation(
@@ -96,11 +99,36 @@ def test_states(case: str) -> None:
     assert of(SPECS, found, *alerts)[0]["state"] == expected
 
 
-def test_percentiles_over_all_models_are_known_where_there_is_one() -> None:
-    one = of(SPECS, FULL)[0]
-    assert one["percentiles"]["5m"]["p95"] == 0.4  # type: ignore[index]
-    two = evaluation(budgets=(budget("*"),), rows=(percentile("m"), percentile("n")))
-    assert of(SPECS, two)[0]["percentiles"] == {}
+def percentiles_of(text: str, *rows: PercentileRow) -> dict[str, dict[str, object]]:
+    """The percentiles over all the models of the objective of a spec."""
+    found: dict[str, dict[str, object]] = status(parse(text), evaluation(budgets=(budget("*"),), rows=rows), ())[
+        "objectives"
+    ][0]["percentiles"]
+    return found
+
+
+TTFT = "service: chat\nobjectives:\n  - {name: ttft, signal: ttft, percentile: 95, threshold: 500ms%s}\n"
+M, N, TOGETHER = percentile("m", p95=0.1), percentile("n", p95=0.2), percentile("*", p95=0.3)
+
+
+def test_percentiles_over_all_models_are_those_of_the_only_one_or_of_all_together() -> None:
+    assert percentiles_of(TTFT % "", M)["5m"]["p95"] == 0.1
+    assert percentiles_of(TTFT % "", M, N, TOGETHER)["5m"]["p95"] == 0.3
+
+
+def test_percentiles_over_some_of_several_models_are_kept_by_nobody() -> None:
+    o = percentile("o")
+    assert percentiles_of(TTFT % ", match: {model: n}", M, N, TOGETHER)["5m"]["p95"] == 0.2
+    assert percentiles_of(TTFT % ", match: {model: '[mn]'}", M, N, TOGETHER)["5m"]["p95"] == 0.3
+    assert percentiles_of(TTFT % ", match: {model: '[mn]'}", M, N, o, TOGETHER) == {}
+
+
+def test_percentiles_of_all_windows_come_from_one_source_that_has_seen_something() -> None:
+    idle = replace(percentile("m", p95=None), count=0)
+    engine = [replace(percentile("m", "engine"), window_s=window_s) for window_s in (300, 3600)]
+    assert {one["source"] for one in percentiles_of(TTFT % "", idle, *engine).values()} == {"engine"}
+    seen = replace(percentile("m"), window_s=3600)
+    assert {one["source"] for one in percentiles_of(TTFT % "", idle, seen, *engine).values()} == {"proxy"}
 
 
 def test_the_sidecars_own_eye_comes_before_the_engines() -> None:

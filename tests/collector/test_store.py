@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from collector import commit
+from collector import commit, journal, ledger
 from collector.database import database_url, open_database
 from collector.errors import UnavailableError
-from collector.measurement import Tally
-from collector.store import MAX_REASONS, MAX_WAITING, Store, Tallies
-from tests.collector import exports, stores
+from collector.journal import Mark
+from collector.measurement import Batch
+from collector.store import MAX_WAITING, Store
+from slo import signals
+from tests.collector import exports, messages, stores
 from tests.collector.stores import NOW_S, Clock, batch, remembered, store, totals
 
 
@@ -209,13 +211,6 @@ def test_a_body_that_adds_nothing_leaves_nothing(database: str) -> None:
     asyncio.run(story())
 
 
-def test_reasons_of_drops_are_bounded() -> None:
-    tallies = Tallies()
-    tallies.drop(Tally(f"reason {number}", 2) for number in range(MAX_REASONS + 7))
-    assert len(tallies.dropped) == MAX_REASONS + 1
-    assert tallies.dropped["other"] == 14
-
-
 def test_a_database_that_is_held_by_another_is_told_before_senders_give_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,5 +231,182 @@ def test_a_database_that_is_held_by_another_is_told_before_senders_give_up(
             assert remembered(one) == (9, 3)
             assert (await one.read(totals))["good"] == 9
             assert one.failing is None
+
+    asyncio.run(story())
+
+
+def held(one: Store) -> tuple[tuple[int, int], set[tuple[str, ...]], list[str]]:
+    return remembered(one), one.ledger.seen, sorted(one.ledger.streams)
+
+
+@pytest.mark.tools
+def test_collectors_of_one_database_remember_the_same(shared_database: str) -> None:
+    async def story() -> None:
+        async with store(shared_database) as one, store(shared_database) as other:
+            for number in range(9):
+                await count((one, other)[number % 2], f"{number}", instance=f"i{number}", at_s=NOW_S - 30 * number)
+            await one.catch_up()
+            await other.catch_up()
+            assert remembered(one) == (27, 9)
+            assert held(one) == held(other)
+            async with store(shared_database) as third:
+                assert held(third) == held(one)
+
+    asyncio.run(story())
+
+
+@pytest.mark.tools
+def test_a_body_sent_to_two_collectors_at_once_counts_once(shared_database: str) -> None:
+    async def story() -> None:
+        async with store(shared_database) as one, store(shared_database) as other:
+            for number in range(20):
+                new = await asyncio.gather(*(count(store, f"{number}") for store in (one, other, one)))
+                assert sum(new) == 1
+            assert (await one.read(totals))["good"] == 60
+            for each in (one, other):
+                await each.catch_up()
+                assert remembered(each) == (60, 20)
+
+    asyncio.run(story())
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_cumulative_stream_goes_on_whoever_is_sent_its_points(shared_database: str, at_once: bool) -> None:
+    """What a load balancer spreads over collectors is one stream all the same."""
+    points = [beats(value, at_s=NOW_S - 100 + 2 * number) for number, value in enumerate((5, 10, 10, 30, 34, 2, 7))]
+
+    async def story() -> None:
+        async with store(shared_database) as one, store(shared_database) as other:
+            for number, point in enumerate(points):
+                asked = [store.count(b"%d" % number, point) for store in ((one, other)[number % 2],) * (1 + at_once)]
+                await asyncio.gather(*asked)
+            assert (await one.read(totals))["beats"] == 34 + 7
+
+    asyncio.run(story())
+
+
+def beats(value: int, *, at_s: float) -> Batch:
+    point = messages.number(value, at_s=at_s, start_s=NOW_S - 150, attributes={})
+    return batch(exports.export([messages.counter(signals.HEARTBEAT.name, point, temporality=messages.CUMULATIVE)]))
+
+
+@pytest.mark.tools
+def test_the_limit_of_series_is_that_of_all_collectors_together(shared_database: str) -> None:
+    async def story() -> None:
+        async with store(shared_database, max_series=3) as one, store(shared_database, max_series=3) as other:
+            for number in range(6):
+                body = batch(exports.export(exports.events(good=1, bad=0, at_s=NOW_S - 5, model=f"m{number}")))
+                await (one, other)[number % 2].count(b"%d" % number, body)
+            found = await one.read(lambda c: c.execute(text("SELECT model, good FROM slo_count ORDER BY model")).all())
+            assert [tuple(row) for row in found] == [("m0", 1), ("m1", 1), ("m2", 1), ("other", 3)]
+
+    asyncio.run(story())
+
+
+AWAY = {
+    "it was away for longer than the journal reaches": "DELETE FROM journal WHERE seq < (SELECT max(seq) FROM journal)",
+    "the database was restored and went on otherwise": "UPDATE journal SET stamp = stamp + 1",
+    "the latest commits were lost": "DELETE FROM journal",
+}
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize("through", ["a tick", "a body"])
+@pytest.mark.parametrize("what", AWAY)
+def test_what_the_journal_does_not_tell_is_read_anew(shared_database: str, what: str, through: str) -> None:
+    async def story() -> None:
+        async with store(shared_database) as one:
+            async with store(shared_database) as other:
+                await count(one, "a")
+                for name in "bcd":
+                    await count(other, name)
+            await one.write(lambda connection: connection.execute(text("SELECT 1")))
+            await count(one, "e")
+            async with one._engine.begin() as connection:
+                await connection.execute(text("DELETE FROM slo_count"))
+                await connection.execute(text("DELETE FROM rollup"))
+                await connection.execute(text(AWAY[what]))
+            one.ledger.mark = Mark(2, one.ledger.mark.stamp)
+            if through == "a body":
+                await count(one, "f")
+                assert remembered(one) == (3, 1)
+            else:
+                await one.catch_up()
+                assert remembered(one) == (0, 0)
+            assert await one.read(journal.end) == one.ledger.mark
+
+    asyncio.run(story())
+
+
+@pytest.mark.tools
+def test_a_tick_that_reads_a_commit_of_ours_before_we_know_of_it_counts_it_once(
+    shared_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with store(shared_database) as one:
+            attempt = one._attempt
+
+            async def ticks_before_it_returns(work: object) -> object:
+                answer = await attempt(work)  # type: ignore[arg-type]
+                await one.catch_up()
+                return answer
+
+            monkeypatch.setattr(one, "_attempt", ticks_before_it_returns)
+            assert await count(one, "a")
+            assert remembered(one) == (3, 1)
+            assert await count(one, "b")
+            assert remembered(one) == (6, 2)
+
+    asyncio.run(story())
+
+
+def test_a_recall_that_fails_is_made_up_for_before_anything_is_counted(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = ledger.recalled
+
+    async def fails(*_: object, **__: object) -> object:
+        raise OSError("gone while reading")
+
+    async def story() -> None:
+        async with store(database) as one:
+            await count(one, "a")
+        engine = await open_database(database_url(database))
+        again = Store(engine, stores.a_plan(), max_series=9, clock=Clock())
+        monkeypatch.setattr("collector.store.recalled", fails)
+        with pytest.raises(UnavailableError, match="gone while reading"):
+            await again.recall(stores.a_plan())
+        with pytest.raises(UnavailableError, match="gone while reading"):
+            await count(again, "b")
+        monkeypatch.setattr("collector.store.recalled", whole)
+        assert await count(again, "b")
+        assert remembered(again) == (6, 2)
+        await again.close()
+
+    asyncio.run(story())
+
+
+def test_while_the_past_is_read_senders_are_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collector.store.PATIENCE_S", 0.1)
+    gate = asyncio.Event()
+
+    async def waits(*args: object, **more: object) -> object:
+        await gate.wait()
+        return await ledger.recalled(*args, **more)  # type: ignore[arg-type]
+
+    async def story() -> None:
+        monkeypatch.setattr("collector.store.recalled", waits)
+        engine = await open_database(database_url(f"{tmp_path}/a.db"))
+        one = Store(engine, stores.a_plan(), max_series=9, clock=Clock())
+        reading = asyncio.create_task(one.recall(stores.a_plan()))
+        with pytest.raises(UnavailableError, match="the past is being read"):
+            await count(one, "a")
+        gate.set()
+        await reading
+        assert one.failing is None
+        await count(one, "a")
+        assert remembered(one) == (3, 1)
+        await one.close()
 
     asyncio.run(story())

@@ -7,22 +7,24 @@ from hypothesis import strategies as st
 from collector.deltas import StreamRow
 from collector.histogram import Histogram, Layout, from_values, histogram, merge
 from collector.measurement import Interval
-from collector.streams import FIRST_GRACE_S, Increase, increase
+from collector.streams import FIRST_GRACE_S, MIXED_S, Increase, increase
 from tests.strategies import usual_latencies_s
 
 NS = 10**9
 SINCE_NS = 1000 * NS
 
 
-def fed(points: list[tuple[int, int, float]]) -> list[float | None]:
-    """What each of some (start_s, end_s, value) adds, one after another; None of one that adds nothing."""
-    last: StreamRow | None = None
-    added: list[float | None] = []
+def fed(points: list[tuple[int, int, float]]) -> list[float | str | None]:
+    """What each of some (start_s, end_s, value) adds, one after another; None of one that adds nothing. Points of one
+    start are of one stream."""
+    states: dict[int, StreamRow] = {}
+    added: list[float | str | None] = []
     for start_s, end_s, value in points:
-        one = increase(Interval(start_s * NS, end_s * NS, "s"), value, last=last, since_ns=SINCE_NS)
-        added.append(None if one is None else one.value)
+        interval = Interval(start_s * NS, end_s * NS, f"from {start_s}")
+        one = increase(interval, value, last=states.get(start_s), since_ns=SINCE_NS)
+        added.append(None if one is None else "mixed" if one.mixed else one.value)
         if one is not None:
-            last = StreamRow("s", start_s * NS, end_s * NS, value)
+            states[start_s] = one.state
     return added
 
 
@@ -36,7 +38,31 @@ CASES = {
     "nor does a point out of order": ([(1000, 1020, 9), (1000, 1010, 5), (1000, 1030, 10)], [9, None, 1]),
     "a fall is a reset": ([(1000, 1010, 5), (1000, 1020, 2), (1000, 1030, 3)], [5, 2, 1]),
     "a new start is one even at a higher value": ([(1000, 1010, 5), (1015, 1020, 9)], [5, 9]),
-    "a start that seems to go back is none": ([(1000, 1010, 5), (999, 1020, 9)], [5, 4]),
+    "two senders that share a resource do not mix": (
+        [(1000, 1010, 5), (1003, 1011, 70), (1000, 1020, 8), (1003, 1021, 71), (1000, 1030, 9)],
+        [5, 70, 3, 1, 1],
+    ),
+    "nor when the one started before this store": (
+        [(100, 1010, 500), (1003, 1011, 7), (100, 1020, 501), (1003, 1021, 9)],
+        [None, 7, 1, 2],
+    ),
+    "a late point from before a restart is out of order": (
+        [(1000, 1010, 5), (1015, 1020, 2), (1000, 1008, 4), (1015, 1030, 3)],
+        [5, 2, None, 1],
+    ),
+    "without a start a fall is a restart": ([(0, 1010, 500), (0, 1020, 2), (0, 1030, 5)], [None, 2, 3]),
+    "without a start two that mix are refused, until it rises for long": (
+        [
+            (0, 1010, 500),
+            (0, 1020, 2),
+            (0, 1030, 501),
+            (0, 1040, 3),
+            (0, 1050, 502),
+            (0, 1060, 503),
+            (0, 1060 + MIXED_S, 504),
+        ],
+        [None, 2, 499, "mixed", "mixed", "mixed", 1],
+    ),
 }
 
 
@@ -49,9 +75,9 @@ def test_a_stream_of_points(name: str) -> None:
 def test_an_increase_says_over_what_time() -> None:
     last = StreamRow("s", 1000 * NS, 1010 * NS, 5.0)
     grown = increase(Interval(1000 * NS, 1020 * NS, "s"), 7.0, last=last, since_ns=SINCE_NS)
-    assert grown == Increase(1010 * NS, 1020 * NS, 2.0)
-    reset = increase(Interval(1015 * NS, 1020 * NS, "s"), 7.0, last=last, since_ns=SINCE_NS)
-    assert reset == Increase(1015 * NS, 1020 * NS, 7.0)
+    assert grown == Increase(1010 * NS, 1020 * NS, 2.0, StreamRow("s", 1000 * NS, 1020 * NS, 7.0))
+    first = increase(Interval(1015 * NS, 1020 * NS, "t"), 7.0, last=None, since_ns=SINCE_NS)
+    assert first == Increase(1015 * NS, 1020 * NS, 7.0, StreamRow("t", 1015 * NS, 1020 * NS, 7.0))
 
 
 def test_a_histogram_resets_when_any_bucket_falls() -> None:

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import pytest
 from sqlalchemy import select, text
 
 from collector import commit, schema, ticks
+from collector.leader import Elected
 from collector.notice import Notice
 from collector.notify import Notifier
 from collector.store import Store
@@ -195,5 +197,139 @@ def test_it_ticks_until_it_is_told_to_stop(tmp_path: object) -> None:
                 while loop.tallies.ticks < 3:
                     await loop.next_tick(10)
             running.cancel()
+
+    asyncio.run(story())
+
+
+@dataclass
+class Side:
+    """One of two collectors."""
+
+    store: Store
+    ticks: Ticks
+    ears: Ears
+    lease: Elected
+
+    async def tick(self) -> None:
+        await self.lease.ask()
+        await self.ticks.tick()
+        await self.ticks.settled()
+
+
+@asynccontextmanager
+async def side(database: str, clock: Clock, name: str) -> AsyncIterator[Side]:
+    async with ticking(database, clock) as (one, loop, ears):
+        lease = Elected(one._engine, name)
+        loop.leader = lease
+        await lease.ask()
+        try:
+            yield Side(one, loop, ears, lease)
+        finally:
+            await lease.release()
+
+
+@asynccontextmanager
+async def two(database: str, clock: Clock) -> AsyncIterator[tuple[Side, Side]]:
+    """Two collectors on one database; the first asked first and leads."""
+    async with side(database, clock, "one") as one, side(database, clock, "other") as other:
+        yield one, other
+
+
+async def stretch(one: Side, other: Side, clock: Clock, *, count: int, good: int, bad: int) -> None:
+    """Seconds of traffic, spread over both, and a tick of each at the end."""
+    for number in range(count):
+        clock.now_s += 1
+        body = batch(exports.second(good=good, bad=bad, at_s=clock.now_s))
+        await (one, other)[number % 2].store.count(b"%d" % clock.now_s, body)
+    for each in (other, one, other):
+        await each.tick()
+
+
+@pytest.mark.tools
+def test_all_show_the_same_and_one_writes_and_tells(shared_database: str) -> None:
+    async def story() -> None:
+        clock = Clock()
+        async with two(shared_database, clock) as (one, other):
+            await stretch(one, other, clock, count=30, good=10, bad=0)
+            await stretch(one, other, clock, count=40, good=0, bad=10)
+            assert states(one.ticks) == states(other.ticks) == {"firing"}
+            assert one.ticks.latest is not None
+            assert one.ticks.latest.burns == other.ticks.latest.burns  # type: ignore[union-attr]
+            assert one.ticks.latest.percentiles == other.ticks.latest.percentiles  # type: ignore[union-attr]
+            assert (one.ticks.tallies.leads, other.ticks.tallies.leads) == (True, False)
+            assert any(notice.fires for notice in one.ears.heard[-1])
+            assert other.ears.heard == []
+            assert (await events(one.store)).count("firing") == 1
+
+    asyncio.run(story())
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize("in_order", [True, False])
+def test_who_takes_over_goes_on_where_the_other_was(shared_database: str, in_order: bool) -> None:
+    """Also one that led before, lost the lease unnoticed and got it back: what it remembers of alerts is old."""
+
+    async def story() -> None:
+        clock = Clock()
+        async with two(shared_database, clock) as (one, other):
+            await stretch(one, other, clock, count=30, good=10, bad=0)
+            await stretch(one, other, clock, count=40, good=0, bad=10)
+            fired_s = {alert.fired_s for alert in one.ticks.alerts if alert.key.tier}
+            if in_order:
+                await one.lease.release()
+            else:
+                await one.store.write(lambda connection: connection.execute(text("UPDATE leader SET until_s = 0")))
+            await other.tick()
+            assert other.ticks.tallies.leads
+            assert {alert.fired_s for alert in other.ticks.alerts if alert.key.tier} == fired_s
+            assert {n.starts_at_s for n in other.ears.heard[-1] if n.label("burn_tier")} == fired_s
+            await stretch(other, other, clock, count=40, good=200, bad=0)
+            assert not other.ticks.alerts
+            await other.lease.release()
+            told = len(one.ears.heard)
+            await one.tick()
+            assert one.ticks.tallies.leads
+            assert not one.ticks.alerts
+            assert {notice.fires for heard in one.ears.heard[told:] for notice in heard} == {False}
+            assert (await events(one.store)).count("firing") == 1
+
+    asyncio.run(story())
+
+
+@pytest.mark.tools
+def test_one_whose_lease_was_taken_writes_nothing_more(shared_database: str) -> None:
+    """It evaluates before it knows; the database refuses its figures and its transitions."""
+
+    async def story() -> None:
+        clock = Clock()
+        async with two(shared_database, clock) as (one, other):
+            await stretch(one, other, clock, count=1, good=5, bad=0)
+            await other.store.write(lambda connection: connection.execute(text("UPDATE leader SET until_s = 0")))
+            await other.lease.ask()
+            clock.now_s += 100
+            await one.ticks.tick()
+            await one.ticks.settled()
+            assert one.ticks.tallies.unsaved == 1
+            latest = await one.store.read(lambda c: c.scalar(text("SELECT max(at_s) FROM burn_rate")))
+            assert latest == NOW_S + 1
+            assert one.lease.term is None
+            await one.ticks.tick()
+            assert not one.ticks.tallies.leads
+
+    asyncio.run(story())
+
+
+@pytest.mark.tools
+def test_the_journal_is_pruned_by_who_leads(shared_database: str) -> None:
+    async def story() -> None:
+        clock = Clock()
+        async with two(shared_database, clock) as (one, other):
+            await stretch(one, other, clock, count=6, good=5, bad=0)
+            clock.now_s = (clock.now_s // 60 + 20) * 60
+            await other.tick()
+            rows = text("SELECT count(*) FROM journal")
+            assert await one.store.read(lambda c: c.scalar(rows)) == 6
+            await one.tick()
+            assert await one.store.read(lambda c: c.scalar(rows)) == 1
 
     asyncio.run(story())

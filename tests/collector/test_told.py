@@ -2,7 +2,8 @@
 
 from collector.evaluate import Alert, AlertKey
 from collector.history import Ended
-from collector.told import active, clock, ended
+from collector.notify import Deliveries
+from collector.told import active, clock, ended, unheard
 
 NOW_S = 1_800_000_000
 
@@ -64,6 +65,25 @@ def test_alerts_of_one_trouble_that_overlapped_are_one() -> None:
         ("chat · ttft", "medium, fast · m"),
         ("chat · ttft", "fast"),
         ("chat · tpot", "fast"),
+    ]
+
+
+def test_who_cannot_be_told_is_named_with_what_would_help_the_worst_first() -> None:
+    lines = unheard(
+        {
+            "http://a": Deliveries(3, 1, "it does not answer", "away"),
+            "http://b": Deliveries(9),
+            "http://c": Deliveries(0, 2, "it answered 401", "refuses"),
+        }
+    )
+    assert [(line.title, line.state, line.tone, line.text) for line in lines] == [
+        (
+            "http://c",
+            "refuses",
+            "bad",
+            "cannot be told of alerts: it answered 401: look at its address and credentials",
+        ),
+        ("http://a", "away", "warn", "cannot be told of alerts: it does not answer: it is tried again"),
     ]
 
 

@@ -1,8 +1,8 @@
 """Tracks: exact counts before histograms, one source a model, each hash for itself, `*` over all."""
 
 from collector.deltas import Deltas
-from collector.events import EventKey
-from collector.track import ACTIVE_S, Track, tracks
+from collector.events import ACTIVE_S, EventKey
+from collector.track import Track, tracks
 from collector.windows import Windows
 from tests.collector import scene
 from tests.collector.scene import NOW_S
@@ -67,3 +67,20 @@ def test_silence_ends_no_hash() -> None:
     windows.add(Deltas(slo=(scene.slo(NOW_S, 1, 0, hash_="old"), scene.slo(NOW_S, 1, 0))))
     windows.advance(NOW_S + 7200)
     assert len(found(windows)["*"]) == 2
+
+
+def test_a_histogram_that_goes_on_answers_for_counts_that_have_ended_until_they_come_again() -> None:
+    windows = scene.windows()
+
+    def answering(at_s: int, *, counted: bool) -> set[EventKey]:
+        windows.advance(at_s)
+        slo = (scene.slo(at_s, 1, 0),) if counted else ()
+        windows.add(Deltas(slo=slo, latencies=(scene.values(at_s, [0.1], source="engine"),)))
+        return set(found(windows)["m"][0].keys)
+
+    assert answering(NOW_S, counted=True) == keys(("m", HASH, "counts"))
+    assert answering(NOW_S + ACTIVE_S, counted=False) == keys(("m", HASH, "counts"))
+    assert answering(NOW_S + ACTIVE_S + 10, counted=False) == keys(("m", HASH, "engine"))
+    read = EventKey("", "chat", "m", "ttft", HASH, "engine")
+    assert windows.events.held([read], 3600).good == 1, "what the counts saw is not read a second time"
+    assert answering(NOW_S + ACTIVE_S + 20, counted=True) == keys(("m", HASH, "counts"))

@@ -7,13 +7,14 @@ from collector.alerting import Alert, AlertKey
 from collector.deltas import Deltas
 from collector.windows import Windows
 from slo.signals import LAST_TOKEN_AGE, OVERDUE
+from slo.trouble import ENGINE_STALLED, TELEMETRY_ABSENT
 from tests.collector import scene
 from tests.collector.scene import NOW_S
 
 OVERDUE_NAME, AGE_NAME = OVERDUE.sql, LAST_TOKEN_AGE.sql
-STALLED = AlertKey(trouble.ENGINE_STALLED, "", "chat")
-ABSENT = AlertKey(trouble.TELEMETRY_ABSENT, "", "chat")
-PARTIAL = AlertKey(trouble.TELEMETRY_ABSENT, "", "chat", tier=trouble.PARTIAL)
+STALLED = AlertKey(ENGINE_STALLED, "", "chat")
+ABSENT = AlertKey(TELEMETRY_ABSENT, "", "chat")
+PARTIAL = AlertKey(TELEMETRY_ABSENT, "", "chat", tier=trouble.PARTIAL)
 
 
 def rings(windows: Windows, alerts: dict[AlertKey, Alert] | None = None) -> set[AlertKey]:

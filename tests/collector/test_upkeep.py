@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from collector import recall, retention, schema, upkeep
+from collector.deltas import StreamRow
 from collector.retention import Limits
 from tests.collector import exports
 from tests.collector.stores import NOW_S, Clock, batch, remembered, store, totals
@@ -75,3 +76,31 @@ def test_it_sweeps_until_it_is_told_to_stop(tmp_path: object, monkeypatch: pytes
 
     asyncio.run(story())
     assert seen[:3] == [True, False, False]
+
+
+def test_who_does_not_lead_sweeps_no_tables_but_its_own_memory(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "FOLLOW_S", 0.01)
+    leads = False
+    swept = asyncio.Event()
+
+    async def sweep(*_: object, **__: object) -> int:
+        swept.set()
+        return 0
+
+    async def story() -> None:
+        nonlocal leads
+        async with store(f"{tmp_path}/a.db") as one:
+            one.ledger.streams = {"gone": StreamRow("gone", 0, 1, 1.0)}
+            monkeypatch.setattr(upkeep, "sweep", sweep)
+            sweeping = asyncio.create_task(upkeep.sweep_on(one, LIMITS, clock=Clock(), leads=lambda: leads))
+            async with asyncio.timeout(30):
+                while one.ledger.streams:  # noqa: ASYNC110  what is waited for is another task
+                    await asyncio.sleep(0.01)
+                assert not swept.is_set()
+                leads = True
+                await swept.wait()
+            sweeping.cancel()
+
+    asyncio.run(story())

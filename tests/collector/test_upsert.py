@@ -61,17 +61,6 @@ def test_known_steps_stand_once(database: str) -> None:
     assert written(database, upsert.KNOWN, [row], [row]) == [row]
 
 
-def test_figures_of_the_same_moment_replace_each_other(database: str) -> None:
-    key = (100, "", "chat", "m", "ttft")
-    found = written(
-        database,
-        upsert.BUDGET,
-        [(*key, 1, 0, 2.0, 1.0, None, 1.0, "counts")],
-        [(*key, 2, 1, 3.0, 0.5, 9.0, 1.0, "counts")],
-    )
-    assert found == [(*key, 2, 1, 3.0, 0.5, 9.0, 1.0, "counts")]
-
-
 def test_more_rows_than_one_statement_takes(database: str) -> None:
     rows = [(10, 10 * number, "", "chat") for number in range(ROWS_PER_STATEMENT + 3)]
     assert len(written(database, upsert.KNOWN, rows)) == len(rows)
@@ -83,7 +72,7 @@ def test_nothing_to_write_is_nothing_done(database: str) -> None:
 
 def test_merges_are_named_for_existing_columns() -> None:
     found: list[Upsert] = [value for value in vars(upsert).values() if isinstance(value, Upsert)]
-    assert len(found) >= 14
+    assert len(found) >= 11
     for one in found:
         assert set(one.merge) <= {column.name for column in one.table.columns if not column.primary_key}
         merges: list[Callable[..., Any]] = list(one.merge.values())

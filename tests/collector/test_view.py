@@ -9,7 +9,7 @@ import pytest
 from collector.evaluate import Alert
 from collector.history import History, Points, empty
 from collector.status import status
-from collector.view import Page, Seen, page, verdict
+from collector.view import LONG_LIST, MAX_ALERTS, MAX_MODELS, Page, Seen, page, verdict
 from slo.objective import parse
 from slo.signals import KV_OCCUPANCY
 from tests.collector import test_status as made
@@ -116,3 +116,37 @@ def test_before_the_first_evaluation_there_is_a_page_too() -> None:
     assert len(found.cards) == 2
     assert found.span == "3 h"
     assert seen(past=past_of()).span == "10 min"
+
+
+def many(count: int) -> Page:
+    """A page about one objective of so many models, of which one in the middle is over its budget."""
+    models = [f"m{number:03}" for number in range(count)]
+    budgets = [made.budget(model, remaining=-0.5 if model == models[count // 2] else 0.9) for model in models]
+    return seen(made.evaluation(budgets=(made.budget("*"), *budgets)))
+
+
+def test_of_more_models_than_people_read_the_worst_are_shown_and_the_rest_counted() -> None:
+    card = many(MAX_MODELS + 12).cards[0]
+    assert (len(card.models), card.left_out) == (MAX_MODELS, 12)
+    assert (card.models[0].model, card.models[0].state) == ("m021", "budget spent")
+    few = many(3).cards[0]
+    assert ([one.model for one in few.models], few.left_out) == (["m000", "m001", "m002"], 0)
+
+
+def test_of_more_alerts_than_people_read_the_most_urgent_are_told() -> None:
+    alerts = [replace(made.firing(f"m{number}"), since_s=made.AT_S - number) for number in range(3)]
+    named = [replace(one, key=replace(one.key, objective=f"o{number}")) for number, one in enumerate(alerts * 5)]
+    page = seen(made.FULL, *named)
+    assert (len(page.active), len(page.told)) == (15, MAX_ALERTS)
+    assert list(page.told) == list(page.active[:MAX_ALERTS])
+
+
+def test_a_list_that_is_longer_than_a_look_is_shown_at_a_glance_first() -> None:
+    lines = "\n".join(f"  - {{name: o{n}, signal: ttft, percentile: 95, threshold: 1s}}" for n in range(LONG_LIST + 1))
+    assert seen(specs=parse(f"service: chat\nobjectives:\n{lines}\n")).is_long
+    assert not seen().is_long
+
+
+def test_a_sentence_names_a_few_and_counts_the_rest() -> None:
+    said = verdict([objective(f"o{number}", "burning") for number in range(9)])
+    assert said.detail.startswith("o0, o1, o2, o3 and 5 more are burning budget.")

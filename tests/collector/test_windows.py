@@ -1,5 +1,6 @@
 """Windows: kept incrementally they answer as windows built anew from all rows, whatever came late or out of order."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collector.deltas import Deltas, LatencyKey
+from collector import bins
+from collector.bins import Sheet
+from collector.deltas import Deltas, LatencyKey, LatencyRow, concat
 from collector.events import EventKey, Held
 from collector.histogram import Layout
 from collector.quantile import quantiles
@@ -35,10 +38,10 @@ def everything(windows: Windows) -> list[object]:
     """All that windows answer, in comparable form."""
     answers: list[object] = []
     for window_s in windows.plan.windows_s:
-        for key in windows.latency_keys():
-            parts = [p for p in windows.latency(key, window_s) if p.count]
+        for key in windows.latencies.seen():
+            parts = [p for p in windows.latencies.values(key, window_s) if p.count]
             told = sorted((p.low.tolist(), p.high.tolist(), p.counts.tolist()) for p in parts)
-            answers.append((window_s, key, told, windows.age_s(key)))
+            answers.append((window_s, key, told, windows.latencies.first_s(key)))
         for event in sorted(windows.events.keys("", "chat", "ttft")):
             spans = [windows.events.bad_spans([event], window_s, spread_s=spread_s) for spread_s in (60, None)]
             answers.append((window_s, event, windows.events.held([event], window_s), spans))
@@ -88,7 +91,7 @@ def test_layouts_of_one_latency_are_kept_apart_and_answer_together() -> None:
     windows = scene.windows()
     fine, coarse = [0.1] * 50, [0.3] * 50
     windows.add(Deltas(latencies=(scene.values(NOW_S, fine), scene.values(NOW_S, coarse, layout=Layout(None, BOUNDS)))))
-    parts = windows.latency(KEY, 300)
+    parts = windows.latencies.values(KEY, 300)
     assert sorted(part.count for part in parts) == [50, 50]
     p50, p90 = quantiles(parts, (0.5, 0.9))
     assert p50.value == pytest.approx(0.1, rel=0.011)
@@ -96,16 +99,16 @@ def test_layouts_of_one_latency_are_kept_apart_and_answer_together() -> None:
     windows.advance(NOW_S + 280)
     windows.add(Deltas(latencies=(scene.values(NOW_S + 280, fine),)))
     windows.advance(NOW_S + 300)
-    (p99,) = quantiles(windows.latency(KEY, 300), (0.99,))
+    (p99,) = quantiles(windows.latencies.values(KEY, 300), (0.99,))
     assert p99.value == pytest.approx(0.1, rel=0.011), "what was coarse has left, and its error with it"
 
 
 def test_waits_are_no_values() -> None:
     windows = scene.windows()
     windows.add(Deltas(latencies=(scene.values(NOW_S, [9.0, 9.0], censored=True),)))
-    assert windows.latency_keys() == [KEY]
-    assert windows.latency(KEY, 300) == []
-    assert [part.count for part in windows.waited(KEY, 300)] == [2]
+    assert windows.latencies.seen() == [KEY]
+    assert windows.latencies.values(KEY, 300) == []
+    assert [part.count for part in windows.latencies.waits(KEY, 300)] == [2]
 
 
 def test_stored_rows_of_longer_steps_lie_in_the_windows_that_hold_such_steps() -> None:
@@ -223,6 +226,33 @@ def test_a_thousand_series_stay_within_their_memory() -> None:
     for number in range(0, 1000, 50):
         rows = [scene.values(NOW_S, random.lognormal(-1, 0.5, 20), model=f"m{n}") for n in range(number, number + 50)]
         windows.add(Deltas(latencies=tuple(rows)))
-    (plane,) = windows._planes.values()
-    assert plane.rolling._sums.nbytes < 80e6
-    assert len(windows.latency_keys()) == 1000
+    (plane,) = windows.latencies.planes.values()
+    assert plane._rolling._sums.nbytes < 80e6
+    assert len(windows.latencies.seen()) == 1000
+
+
+def sheets(rows: Sequence[LatencyRow]) -> list[Sheet]:
+    """Rows as a database gives them back: by layout."""
+    found = []
+    for layout in {row.series.layout for row in rows}:
+        mine = [row for row in rows if row.series.layout == layout]
+        series = list(dict.fromkeys(row.series for row in mine))
+        of = np.array([series.index(row.series) for row in mine])
+        starts_s = np.array([row.start_s for row in mine])
+        found.append(Sheet(series, of, starts_s, bins.of([row.histogram for row in mine])))
+    return found
+
+
+@given(st.lists(deltas(until_s=4000), max_size=4).map(concat), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_stored_histograms_do_what_they_did_when_they_came(rows: Deltas, with_counts: bool) -> None:
+    at_s = NOW_S // 3600 * 3600
+    rows = _moved(rows, at_s - 3900)
+    came, read = scene.windows(SHORT, now_s=at_s), scene.windows(SHORT, now_s=at_s)
+    counts = Deltas(slo=rows.slo if with_counts else (), known=rows.known)
+    for windows in (came, read):
+        windows.add(counts)
+    came.add(Deltas(latencies=rows.latencies))
+    for sheet in sheets(rows.latencies):
+        read.add_sheet(sheet)
+    assert everything(read) == everything(came)

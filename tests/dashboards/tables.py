@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncpg
 
-from collector import schema
+from collector import ddl
 from slo import signals
 from tests.dashboards.support import STRANGE_MODELS
 
@@ -123,7 +123,7 @@ def sqlite(folder: Path) -> Iterator[Ask]:
     connection = sqlite3.connect(folder / "firsttoken.db")
     connection.row_factory = sqlite3.Row
     try:
-        connection.executescript(schema.ddl("sqlite"))
+        connection.executescript(ddl.ddl("sqlite"))
         for statement in _inserts():
             connection.execute(statement)
         yield lambda text: [dict(row) for row in connection.execute(text)]
@@ -137,7 +137,7 @@ def postgresql(url: str) -> Iterator[Ask]:
     with asyncio.Runner() as runner:
         connection = runner.run(asyncpg.connect(url))
         try:
-            for statement in (schema.ddl("postgresql"), *_inserts()):
+            for statement in (ddl.ddl("postgresql"), *_inserts()):
                 runner.run(connection.execute(statement))
             yield lambda text: [dict(row) for row in runner.run(connection.fetch(text))]
         finally:

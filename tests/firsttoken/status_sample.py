@@ -22,6 +22,23 @@ def objective(name: str = "ttft", **changed: Any) -> dict[str, Any]:
         "budget": {"good": 230, "bad": 10, "remaining": 0.62, "exhausted_in_s": 5400},
         "percentiles": {"1m": {"count": 240, "p50": 0.031, "p95": 0.0474, "p99": None}},
         "alerts": [],
+        "tiers": [{"name": "fast", "long": "1m", "short": "15s", "factor": 5.0, "notify": "page"}],
+        **changed,
+    }
+
+
+def alert(name: str = "LLMTTFTBudgetBurn", **changed: Any) -> dict[str, Any]:
+    """One alert of the whole status, as it fires."""
+    return {
+        "service": "demo",
+        "model": "*",
+        "objective": "ttft",
+        "name": name,
+        "tier": "fast",
+        "state": "firing",
+        "since_s": 1699999700,
+        "notify": "page",
+        "annotations": {"summary": "short", "description": "60 of 100 events were bad"},
         **changed,
     }
 

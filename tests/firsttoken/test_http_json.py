@@ -1,11 +1,12 @@
 """JSON over a real socket, and every way it can't be had."""
 
 import socket
+from pathlib import Path
 
 import pytest
 
 from firsttoken.errors import UnreachableError
-from firsttoken.http_json import ask_json, ask_text
+from firsttoken.http_json import Access, ask_json, ask_text
 from tests.firsttoken.json_server import serve
 
 
@@ -55,3 +56,12 @@ def test_one_who_never_answers_is_given_up() -> None:
 def test_what_is_no_url_is_named(url: str) -> None:
     with pytest.raises(UnreachableError, match="no URL"):
         ask_json(url)
+
+
+def test_a_file_that_holds_no_certificates_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("none")
+    for name in ("ca.pem", "missing.pem"):
+        with pytest.raises(UnreachableError, match=rf"{name} holds no certificates"):
+            ask_json("https://127.0.0.1:1", access=Access(ca_file=str(tmp_path / name)))
+    with pytest.raises(UnreachableError, match=r"ca\.pem holds no certificate with its key"):
+        ask_json("https://127.0.0.1:1", access=Access(cert_file=str(tmp_path / "ca.pem")))

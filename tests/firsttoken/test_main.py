@@ -35,13 +35,23 @@ def test_help_lists_every_subcommand_on_a_line(argv: list[str], capsys: pytest.C
     assert main(argv) == 0
     lines = capsys.readouterr().out.splitlines()
     for subcommand in SUBCOMMANDS.values():
-        assert [line for line in lines if line.split()[:1] == [subcommand.name] and subcommand.about in line]
+        assert [line for line in lines if line.startswith(f"  {subcommand.name} ") and subcommand.about in line]
     assert max(map(len, lines)) <= 100
 
 
 def test_the_subcommands_are_those_of_the_documented_interface() -> None:
     named = {"demo", "sidecar", "collector", "slo", "alerts", "dashboards", "demo-server", "capacity", "status"}
-    assert set(SUBCOMMANDS) == named
+    assert set(SUBCOMMANDS) == named | {"slo replay"}
+
+
+def test_a_second_word_may_belong_to_another_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slo", "replay", "none.yaml", "--database", "none.db"]) == 2
+    assert capsys.readouterr().err.startswith("firsttoken slo replay: none.yaml")
+    done = without({"sqlalchemy"}, "slo", "replay", "slo.yaml")
+    assert (done.returncode, done.stderr) == (2, LACKS_COLLECTOR)
+
+
+LACKS_COLLECTOR = "firsttoken slo replay: needs the extra: pip install 'firsttoken[collector]'\n"
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

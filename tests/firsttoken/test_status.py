@@ -5,13 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from firsttoken.status import STATUS_PATH, ask, main
+from firsttoken.status_table import WORDS
+from tests.collector.support import collector
 from tests.firsttoken.json_server import serve
 from tests.firsttoken.status_sample import objective, status
+from tests.sidecar.certificates import AUTHORITY, certificate, key
 
 
 def answers(*objectives: dict[str, Any]) -> dict[str, tuple[int, str]]:
@@ -22,7 +26,7 @@ def answers(*objectives: dict[str, Any]) -> dict[str, tuple[int, str]]:
 def test_the_exit_code_says_whether_anything_burns(state: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     with serve(answers(objective(state=state))) as (url, _):
         assert main([url]) == code
-    assert state.replace("_", " ") in capsys.readouterr().out
+    assert WORDS[state] in capsys.readouterr().out
 
 
 def test_the_url_may_hold_the_path_or_a_slash() -> None:
@@ -48,34 +52,87 @@ def test_no_collector_is_one_line_and_exit_2(answer: tuple[int, str], capsys: py
     assert len(err.splitlines()) == 1
 
 
+def test_filters_are_asked_of_the_collector() -> None:
+    with serve({f"{STATUS_PATH}?service=a+b&model=m%2F1": (200, json.dumps(status(objective())))}) as (url, _):
+        assert main([url, "--service", "a b", "--model", "m/1"]) == 0
+        assert main([url, "--service", "another"]) == 2
+
+
+def test_a_protected_collector_is_asked_with_its_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret-words\n")
+    with collector(tmp_path, "--tick", "1s", "--token-file", str(token)) as running:
+        assert main([running.url]) == 2
+        assert "answers 401: this collector asks for its token" in capsys.readouterr().err
+        assert main([running.url, "--token-file", str(token)]) == 0
+
+
+def test_a_collector_behind_tls_is_asked_with_our_certificate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = ("--tls-cert", certificate("server"), "--tls-key", key("server"), "--tls-client-ca", AUTHORITY)
+    with collector(tmp_path, "--tick", "1s", *shown) as running:
+        assert main([running.url]) == 2
+        assert "certificate" in capsys.readouterr().err
+        ours = ("--tls-ca", AUTHORITY, "--tls-cert", certificate("client"), "--tls-key", key("client"))
+        assert main([running.url, *ours]) == 0
+
+
+def test_a_token_file_that_holds_none_is_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").write_text("\n")
+    for name, says in (("none", "cannot be read"), ("empty", "holds no token")):
+        assert main(["--token-file", str(tmp_path / name)]) == 2
+        assert says in capsys.readouterr().err
+
+
 def test_an_interval_that_is_none_is_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["--watch", "--interval", "2"], ["--interval", "2"]):
         assert main(words) == 2
         assert "--interval 2 is not a duration" in capsys.readouterr().err
 
 
-def test_watch_shows_until_ctrl_c_and_ends_with_what_it_found_last() -> None:
-    class Counted(dict[str, tuple[int, str]]):
-        """Answers that are counted as they are asked for."""
+class Asked(dict[str, tuple[int, str]]):
+    """Answers that are counted as they are asked for, and may fail for a while."""
 
-        asked = 0
+    times = 0
+    away = False
 
-        def get(self, key: str, default: Any = None) -> Any:
-            self.asked += 1
-            return super().get(key, default)
+    def get(self, key: str, default: Any = None) -> Any:
+        self.times += 1
+        return (503, "starting") if self.away else super().get(key, default)
 
-    counted = Counted(answers(objective(state="burning")))
-    with serve(counted) as (url, _):
+    def wait_for(self, more: int) -> None:
+        """Until it was asked so much more."""
+        wanted, until = self.times + more, time.monotonic() + 60
+        while self.times < wanted and time.monotonic() < until:
+            time.sleep(0.02)
+
+
+def test_watch_goes_on_through_a_restart_and_ends_with_what_it_found_last() -> None:
+    asked = Asked(answers(objective(state="ok")))
+    with serve(asked) as (url, _):
         process = subprocess.Popen(
             [sys.executable, "-m", "firsttoken", "status", "--watch", "--interval", "100ms", url],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        until = time.monotonic() + 60
-        while counted.asked < 3 and time.monotonic() < until:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        try:
+            asked.wait_for(2)
+            asked.away = True
+            asked.wait_for(3)
+            asked.update(answers(objective(state="burning")))
+            asked.away = False
+            asked.wait_for(3)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, err) == (1, "")
     assert "burning" in out
+
+
+def test_watch_does_not_wait_for_a_collector_that_never_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    with serve({}) as (url, _):
+        assert main(["--watch", url]) == 2
+    assert "answers 404" in capsys.readouterr().err

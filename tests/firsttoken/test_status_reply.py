@@ -4,7 +4,7 @@ import pytest
 
 from firsttoken.errors import UnreachableError
 from firsttoken.status_reply import read
-from tests.firsttoken.status_sample import objective, status
+from tests.firsttoken.status_sample import alert, objective, status
 
 
 def test_a_whole_status_is_read() -> None:
@@ -29,6 +29,28 @@ def test_a_whole_status_is_read() -> None:
     assert row.percentiles["1m"].p95 == 0.0474
     assert row.percentiles["1m"].p99 is None
     assert row.firing == ("fast",)
+    (tier,) = row.tiers
+    assert (tier.name, tier.long, tier.short, tier.factor) == ("fast", "1m", "15s", 5.0)
+
+
+def test_the_alerts_of_everything_are_read_and_what_is_left_out() -> None:
+    found = read(status(objective()) | {"alerts": [alert(), alert(annotations={"summary": "s"})], "total": 3})
+    assert found.left_out == 2
+    first, second = found.alerts
+    assert (first.name, first.notify, first.since_s, first.text) == (
+        "LLMTTFTBudgetBurn",
+        "page",
+        1699999700,
+        "60 of 100 events were bad",
+    )
+    assert second.text == "s"
+
+
+@pytest.mark.parametrize(("share", "name"), [(0.5, "p50"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99"), (0.999, "p999")])
+def test_the_promised_percentile_is_found_by_its_share(share: float, name: str) -> None:
+    (row,) = read(status(objective(percentiles={"1m": {"count": 1, name: 0.25}}))).objectives
+    assert row.percentiles["1m"].of(share) == 0.25
+    assert row.percentiles["1m"].of(0.97) is None
 
 
 def test_what_is_missing_is_absent_and_never_zero() -> None:

@@ -1,0 +1,112 @@
+"""Percentiles of one instance over one window, read from the stored histograms when somebody asks (issue 4).
+
+They are kept of no instance, for there may be thousands; but the rows are there, and put into a window of its own they
+give the figures that the window of the whole service would: the same steps, the same buckets, the same errors.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.engine import Connection
+
+from collector import recall, rows, schema
+from collector.coverage import MINUTE_S, Coverage, of_series
+from collector.deltas import LatencyKey, LatencyRow, SeriesKey
+from collector.latencies import Latencies
+from collector.percentiles import SHARES, PercentileRow
+from collector.quantile import Censored, quantiles
+
+STARTS_PER_QUESTION = 500
+
+
+@dataclass(frozen=True, slots=True)
+class OfInstance:
+    """A latency of one instance."""
+
+    latency: LatencyKey
+    instance: str
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window that ends at `now_s`, as a collector with this tick keeps it."""
+
+    window_s: int
+    now_s: int
+    tick_s: int
+
+
+def percentiles(connection: Connection, whose: OfInstance, window: Window) -> PercentileRow | None:
+    """The percentiles of one instance; None when nothing of it is stored. `coverage` is that of the service, at most
+    the age of the instance."""
+    series = dict(_series(connection, whose))
+    if not series:
+        return None
+    kept = (window.window_s,)
+    latencies = Latencies(kept, tick_s=window.tick_s, now_s=window.now_s, kept_s=lambda _: kept)
+    latencies.add(_rows(connection, series, window))
+    values = latencies.values(whose.latency, window.window_s)
+    censored = Censored(latencies.waits(whose.latency, window.window_s))
+    found = quantiles(values, SHARES, censored=censored)
+    p50, p90, p95, p99, p999, largest = (one.value for one in found)
+    of = whose.latency
+    return PercentileRow(
+        window.now_s,
+        of.environment,
+        of.service,
+        of.model,
+        of.signal,
+        of.source,
+        window.window_s,
+        sum(part.count for part in values),
+        censored.count,
+        p50,
+        p90,
+        p95,
+        p99,
+        p999,
+        largest,
+        next((one.at_least for one in found if one.value is None), None),
+        max((one.rel_error for one in found if one.value is not None), default=None),
+        _coverage(connection, whose, window),
+    )
+
+
+def _series(connection: Connection, whose: OfInstance) -> Iterator[tuple[int, SeriesKey]]:
+    table, of = schema.series.c, whose.latency
+    mine = [table[name] == getattr(of, name) for name in of.__slots__]
+    for row in connection.execute(select(schema.series).where(*mine, table.instance == whose.instance)):
+        yield row.id, rows.series_key(row)
+
+
+def _rows(connection: Connection, series: dict[int, SeriesKey], window: Window) -> Iterator[LatencyRow]:
+    """The rows that may lie in the window. The key of the table begins with step and start: naming every start finds
+    the few rows of these series without a look at those of all others."""
+    table = schema.rollup
+    for step_s in recall.steps(connection, table):
+        edges = select(func.min(table.c.start_s), func.max(table.c.start_s)).where(table.c.step_s == step_s)
+        earliest_s, latest_s = connection.execute(edges).one()
+        # A longer step that began before the window may be what the window holds of that time.
+        first_s = max(window.now_s - window.window_s - 2 * step_s, earliest_s)
+        starts = range(first_s - first_s % step_s, latest_s + 1, step_s)
+        for place in range(0, len(starts), STARTS_PER_QUESTION):
+            part = list(starts[place : place + STARTS_PER_QUESTION])
+            mine = (table.c.step_s == step_s, table.c.start_s.in_(part), table.c.series_id.in_(list(series)))
+            for row in connection.execute(select(table).where(*mine)):
+                key = series[row.series_id]
+                yield LatencyRow(key, row.start_s, rows.rollup_histogram(row, key.layout))
+
+
+def _coverage(connection: Connection, whose: OfInstance, window: Window) -> float:
+    of, table, sender = whose.latency, schema.known.c, schema.instance.c
+    known = Coverage(tick_s=window.tick_s, horizon_s=window.window_s)
+    heard = (table.environment == of.environment, table.service == of.service)
+    since_s = window.now_s - window.window_s - MINUTE_S
+    for start_s in connection.scalars(select(table.start_s).where(table.start_s >= since_s, *heard)):
+        known.add(start_s)
+    mine = (sender.environment == of.environment, sender.service == of.service, sender.instance == whose.instance)
+    first_s = connection.scalar(select(sender.first_s).where(*mine))
+    age_s = 0 if first_s is None else window.now_s + window.tick_s - first_s
+    share = known.share(window.window_s, now_s=window.now_s)
+    return of_series(share, window_s=window.window_s, age_s=age_s)

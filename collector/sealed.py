@@ -1,0 +1,205 @@
+"""OTLP messages of which some parts stay sealed: bytes, as they came, until somebody asks for them.
+
+To open every attribute and every bucket costs more than all that is then done with them, while most say again what the
+body before said. The messages here are those of opentelemetry-proto but for the fields in `_SEALED`, which the parser
+hands out as bytes: the wire writes a message, a packed list and a string of bytes alike. What is sealed is not checked
+by the parser; whoever opens it must (`wire`, `span_shapes`, `distribution`). A sealed packed list is empty when its
+sender wrote the elements one by one, which the wire allows and hardly anybody does: `unpacked_*` reads such a point.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+from opentelemetry.proto.common.v1 import common_pb2
+from opentelemetry.proto.metrics.v1 import metrics_pb2
+from opentelemetry.proto.resource.v1 import resource_pb2
+from opentelemetry.proto.trace.v1 import trace_pb2
+
+_SEALED = {
+    "ResourceSpans": ("resource",),
+    "ScopeSpans": ("spans",),
+    "ResourceMetrics": ("resource",),
+    "NumberDataPoint": ("attributes",),
+    "HistogramDataPoint": ("attributes", "bucket_counts", "explicit_bounds"),
+    "ExponentialHistogramDataPoint": ("attributes",),
+    "Buckets": ("bucket_counts",),
+}
+
+
+class ScopeSpans(Protocol):
+    """The spans of one scope, each sealed."""
+
+    spans: Sequence[bytes]
+
+
+class ResourceSpans(Protocol):
+    """The spans of one sender, whose resource is sealed."""
+
+    resource: bytes
+    scope_spans: Sequence[ScopeSpans]
+
+
+class TracesRequest(Protocol):
+    """An `ExportTraceServiceRequest`."""
+
+    resource_spans: Sequence[ResourceSpans]
+
+
+class Point(Protocol):
+    """What points of every kind say; each attribute is sealed."""
+
+    attributes: Sequence[bytes]
+    start_time_unix_nano: int
+    time_unix_nano: int
+    flags: int
+
+
+class NumberPoint(Point, Protocol):
+    """A point of a sum or gauge."""
+
+    as_int: int
+    as_double: float
+
+    def WhichOneof(self, name: str) -> str | None: ...  # noqa: N802  protobuf's name
+
+
+class HistogramPoint(Point, Protocol):
+    """What points of both kinds of histogram say."""
+
+    count: int
+    sum: float
+    min: float
+    max: float
+
+    def HasField(self, name: str) -> bool: ...  # noqa: N802  protobuf's name
+
+    def SerializeToString(self) -> bytes: ...  # noqa: N802  protobuf's name
+
+
+class ExplicitPoint(HistogramPoint, Protocol):
+    """A histogram between bounds: eight bytes a count and a bound."""
+
+    bucket_counts: bytes
+    explicit_bounds: bytes
+
+
+class Buckets(Protocol):
+    """Exponential buckets from `offset` on: a varint a count."""
+
+    offset: int
+    bucket_counts: bytes
+
+
+class ExponentialPoint(HistogramPoint, Protocol):
+    """An exponential histogram."""
+
+    scale: int
+    zero_count: int
+    zero_threshold: float
+    positive: Buckets
+    negative: Buckets
+
+
+class Data(Protocol):
+    """What a metric holds, of whatever kind; a gauge has no temporality, and only a sum may be monotonic."""
+
+    data_points: Sequence[Point]
+    aggregation_temporality: int
+    is_monotonic: bool
+
+
+class Metric(Protocol):
+    """One metric."""
+
+    name: str
+    unit: str
+
+    def WhichOneof(self, name: str) -> str | None: ...  # noqa: N802  protobuf's name
+
+
+class Scope(Protocol):
+    """Who in the sender measured."""
+
+    name: str
+
+
+class ScopeMetrics(Protocol):
+    """The metrics of one scope."""
+
+    scope: Scope
+    metrics: Sequence[Metric]
+
+
+class ResourceMetrics(Protocol):
+    """The metrics of one sender, whose resource is sealed."""
+
+    resource: bytes
+    scope_metrics: Sequence[ScopeMetrics]
+
+
+class MetricsRequest(Protocol):
+    """An `ExportMetricsServiceRequest`."""
+
+    resource_metrics: Sequence[ResourceMetrics]
+
+
+def traces_request(body: bytes) -> TracesRequest:
+    """The message of a body. Raises protobuf's `DecodeError`."""
+    return cast("TracesRequest", _TRACES.FromString(body))
+
+
+def metrics_request(body: bytes) -> MetricsRequest:
+    """The message of a body. Raises protobuf's `DecodeError`."""
+    return cast("MetricsRequest", _METRICS.FromString(body))
+
+
+def unpacked_exponential(point: ExponentialPoint) -> Sequence[int]:
+    """The positive counts of a point whose sender wrote them one by one."""
+    whole = metrics_pb2.ExponentialHistogramDataPoint.FromString(point.SerializeToString())
+    return tuple(whole.positive.bucket_counts)
+
+
+def unpacked_explicit(point: ExplicitPoint) -> tuple[Sequence[int], Sequence[float]]:
+    """The counts and bounds of a point whose sender wrote them one by one."""
+    whole = metrics_pb2.HistogramDataPoint.FromString(point.SerializeToString())
+    return tuple(whole.bucket_counts), tuple(whole.explicit_bounds)
+
+
+def _pool() -> DescriptorPool:
+    pool = DescriptorPool()
+    modules = common_pb2, resource_pb2, metrics_pb2, trace_pb2, metrics_service_pb2, trace_service_pb2
+    for module in modules:
+        pool.Add(_with_seals(module.DESCRIPTOR))
+    return pool
+
+
+def _with_seals(official: FileDescriptor) -> FileDescriptorProto:
+    file = FileDescriptorProto()
+    official.CopyToProto(file)
+    for message in file.message_type:
+        _seal(message)
+    return file
+
+
+def _seal(message: DescriptorProto) -> None:
+    for inner in message.nested_type:
+        _seal(inner)
+    for field in message.field:
+        if field.name in _SEALED.get(message.name, ()):
+            if field.type != FieldDescriptorProto.TYPE_MESSAGE:
+                field.label = FieldDescriptorProto.LABEL_OPTIONAL
+            field.type = FieldDescriptorProto.TYPE_BYTES
+            field.ClearField("type_name")
+
+
+_POOL = _pool()
+_TRACES = GetMessageClass(_POOL.FindMessageTypeByName(trace_service_pb2.ExportTraceServiceRequest.DESCRIPTOR.full_name))
+_METRICS = GetMessageClass(
+    _POOL.FindMessageTypeByName(metrics_service_pb2.ExportMetricsServiceRequest.DESCRIPTOR.full_name)
+)

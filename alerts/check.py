@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from alerts.artefacts import ALERTMANAGER_FILE, RULES_SUFFIX, TESTS_SUFFIX
+import yaml
+
+from alerts.artefacts import ALERTMANAGER_FILE, ROUTE_TESTS_FILE, RULES_SUFFIX, TESTS_SUFFIX
 from alerts.errors import AlertsError, ToolMissingError
+from slo.promql import quoted
 
 TIMEOUT_S = 600
 PACKAGES = {"promtool": "prometheus", "amtool": "prometheus-alertmanager"}
@@ -33,7 +36,23 @@ def commands(folder: Path) -> tuple[tuple[str, ...], ...]:
         found.append(("promtool", "test", "rules", *tests))
     if (folder / ALERTMANAGER_FILE).exists():
         found.append(("amtool", "check-config", str(folder / ALERTMANAGER_FILE)))
+        found += _route_tests(folder)
     return tuple(found)
+
+
+def _route_tests(folder: Path) -> Iterator[tuple[str, ...]]:
+    """One run of amtool for each set of labels: it must reach the receiver that stands beside it."""
+    path = folder / ROUTE_TESTS_FILE
+    if not path.exists():
+        return
+    try:
+        cases = [(case["labels"], case["receiver"]) for case in yaml.safe_load(path.read_text(encoding="utf-8"))]
+    except (yaml.YAMLError, KeyError, TypeError):
+        raise AlertsError(f"{path} is no list of labels and receivers: run firsttoken alerts build") from None
+    for labels, receiver in cases:
+        written = (f"{name}={quoted(str(value))}" for name, value in labels.items())
+        config = f"--config.file={folder / ALERTMANAGER_FILE}"
+        yield ("amtool", "config", "routes", "test", config, f"--verify.receivers={receiver}", *written)
 
 
 def missing_tools(wanted: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """`firsttoken alerts`: writes rules, their tests, Alertmanager routes and runbooks from slo.yaml, and checks them.
 
 Exit codes: 0 fine, 1 a check failed, 2 usage, bad input or a tool that is missing. Nothing is written before everything
-is made, and what an earlier build wrote for a service that is gone is removed: Prometheus would load it still.
+is made, and each file is there whole or not at all; what an earlier build wrote for a service that is gone is removed:
+Prometheus would load it still.
 """
 
 import argparse
@@ -12,19 +13,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from alerts import check, routes
+from alerts import check, crd, grafana, receiver, routes
 from alerts.annotations import Links
-from alerts.artefacts import RULES_SUFFIX, TESTS_SUFFIX, artefacts
+from alerts.artefacts import SUFFIXES, Formats, artefacts, needed_scrape_interval_s
 from alerts.document import GENERATED
 from alerts.errors import AlertsError, TargetError
 from alerts.group import FLOOR, Version
 from alerts.rules import Target
 from slo.flags import Parser, variable
-from slo.objective import load
-from slo.quantity import QuantityError, whole_seconds
+from slo.objective import Spec, load
+from slo.output import put
+from slo.quantity import QuantityError, duration_text, whole_seconds
 from slo.source import SpecError
 
 DEFAULT_SLO = "slo.yaml"
+USUAL_SCRAPE_INTERVAL_S = 60
+"""Prometheus's own default; who scrapes more rarely than that knows it."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -42,22 +46,29 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _build(args: argparse.Namespace) -> int:
-    texts = artefacts(load(args.slo or [args.default_slo]), _target(args), _routing(args))
+    specs, target = load(args.slo or [args.default_slo]), _target(args)
+    texts = artefacts(specs, target, _routing(args), _formats(args))
     out = Path(args.out)
     for name, text in texts.items():
-        path = out / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        print(path)
+        print(put(out / name, text))
     for path in sorted(_left_over(out, texts)):
         path.unlink()
         print(f"removed {path}: its service is no longer in the spec")
+    _say_what_scrapes_are_needed(specs, target)
     return 0
+
+
+def _say_what_scrapes_are_needed(specs: tuple[Spec, ...], target: Target) -> None:
+    """A window that Prometheus does not scrape often enough for is empty for ever, and nothing would say so."""
+    needed_s = min(needed_scrape_interval_s(objective) for spec in specs for objective in spec.objectives)
+    if target.scrape_interval_s is None and needed_s < USUAL_SCRAPE_INTERVAL_S:
+        text = duration_text(max(needed_s, 1))
+        print(f"note: these rules need a scrape every {text}; --scrape-interval has that checked", file=sys.stderr)
 
 
 def _left_over(out: Path, texts: Mapping[str, str]) -> list[Path]:
     """Files of an earlier build, known by their header."""
-    old = [path for suffix in (RULES_SUFFIX, TESTS_SUFFIX) for path in out.glob(f"*{suffix}") if path.name not in texts]
+    old = [path for suffix in SUFFIXES for path in out.glob(f"*{suffix}") if path.name not in texts]
     return [path for path in old if path.read_text(encoding="utf-8", errors="replace").startswith(GENERATED)]
 
 
@@ -76,17 +87,36 @@ def _target(args: argparse.Namespace) -> Target:
         _version(args.prometheus_version),
         _seconds("--eval-interval", args.eval_interval),
         _seconds("--query-offset", args.query_offset) or 0,
+        _seconds("--scrape-interval", args.scrape_interval),
         Links(args.runbook_url, args.grafana_url),
+        args.dcgm,
+    )
+
+
+def _formats(args: argparse.Namespace) -> Formats:
+    return Formats(
+        crd.place(args.crd_namespace, args.crd_label) if args.crd else None,
+        grafana.Provisioning(args.grafana_datasource, args.grafana_folder) if args.grafana_datasource else None,
     )
 
 
 def _routing(args: argparse.Namespace) -> routes.Routing:
     return routes.Routing(
-        args.page or routes.pagerduty(),
-        args.ticket or routes.slack(),
+        args.page or receiver.pagerduty(),
+        args.ticket or receiver.slack(),
+        args.watchdog,
+        _smtp(args),
         _seconds("--group-wait", args.group_wait),
         _seconds("--group-interval", args.group_interval),
     )
+
+
+def _smtp(args: argparse.Namespace) -> receiver.Smtp | None:
+    if args.smtp_smarthost and args.smtp_from:
+        return receiver.Smtp(args.smtp_smarthost, args.smtp_from, args.smtp_user, args.smtp_password_file)
+    if args.ticket is not None and args.ticket.kind == "email_configs":
+        raise TargetError("--ticket-email needs a mail server: give --smtp-smarthost HOST:PORT and --smtp-from ADDRESS")
+    return None
 
 
 def _version(text: str) -> Version:
@@ -109,20 +139,34 @@ def _parser(environ: Mapping[str, str]) -> Parser:
     parser = Parser(prog="firsttoken alerts", description="Prometheus rules and Alertmanager routes from slo.yaml.")
     parser.add_version()
     commands = parser.add_subparsers(dest="command", required=True, metavar="build|check")
-    build = commands.add_parser("build", help="write rules, their tests, alertmanager.yaml and runbooks")
+    build = commands.add_parser(
+        "build",
+        help="write rules, their tests, alertmanager.yaml and runbooks",
+        description="Write Prometheus rules, their tests, an Alertmanager config and runbooks; name what was written.",
+    )
     _build_flags(build, environ)
+    _format_flags(build, environ)
     for role, ways in RECEIVERS.items():
         _receiver_flags(build, role, ways, environ)
-    checked = commands.add_parser("check", help="run promtool and amtool over what build wrote")
+    checked = commands.add_parser(
+        "check",
+        help="run promtool and amtool over what build wrote",
+        description="Run promtool and amtool over what build wrote. Exit 1: one of them is not content.",
+    )
     checked.add_argument("dir", metavar="DIR", help="the folder that build wrote to")
     return parser
 
 
-def _build_flags(build: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
+def _adder(build: argparse.ArgumentParser, environ: Mapping[str, str]) -> Callable[..., None]:
     def add(flag: str, default: str | None = None, **options: Any) -> None:
         """A flag whose default FIRSTTOKEN_<FLAG> may give."""
         build.add_argument(flag, default=environ.get(variable(flag), default), **options)
 
+    return add
+
+
+def _build_flags(build: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
+    add = _adder(build, environ)
     spec = environ.get(variable("--slo"), DEFAULT_SLO)
     build.add_argument("--slo", action="append", metavar="FILE", help=f"spec or folder of specs, repeatable ({spec})")
     build.set_defaults(default_slo=spec)
@@ -131,23 +175,55 @@ def _build_flags(build: argparse.ArgumentParser, environ: Mapping[str, str]) -> 
     add("--prometheus-version", floor, metavar="V", help="the oldest that is to load the rules (%(default)s)")
     add("--eval-interval", metavar="TIME", help="evaluate every group so often (by its windows)")
     add("--query-offset", metavar="TIME", help="judge so much later, for remote write (needs Prometheus 2.53)")
+    add("--scrape-interval", metavar="TIME", help="how often Prometheus scrapes: refuse windows too short for it")
     add("--runbook-url", Links().runbook, metavar="PATTERN", help="where runbooks are (%(default)s)")
     add("--grafana-url", "", metavar="URL", help="root of Grafana in links to the dashboard (a relative link)")
     add("--group-wait", metavar="TIME", help="wait before a group's first notification (page 10s, ticket 1m)")
     add("--group-interval", metavar="TIME", help="wait before a group's next notification (5m)")
 
 
-Way = Callable[[str], routes.Receiver]
+def _format_flags(build: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
+    add = _adder(build, environ)
+    add("--dcgm", "", metavar="MATCHERS", help='GPUs of dcgm-exporter that are meant, as namespace="llm" (all)')
+    build.add_argument(
+        "--crd",
+        action="store_true",
+        default=bool(environ.get(variable("--crd"))),
+        help="also write each rule file as a PrometheusRule for the Prometheus operator",
+    )
+    add("--crd-namespace", metavar="NAME", help="its namespace")
+    labels = environ.get(variable("--crd-label"), "").split()
+    text = "a label that the operator selects it by, as release=prometheus; repeatable"
+    build.add_argument("--crd-label", action="append", default=labels, metavar="NAME=VALUE", help=text)
+    add(
+        "--grafana-datasource",
+        metavar="UID",
+        help="also write alert rules for Grafana to provision, on this data source",
+    )
+    add("--grafana-folder", "firsttoken", metavar="NAME", help="the folder of these (%(default)s)")
+    add("--smtp-smarthost", metavar="HOST:PORT", help="mail server of --ticket-email")
+    add("--smtp-from", metavar="ADDRESS", help="who its mail is from")
+    add("--smtp-user", metavar="NAME", help="user there")
+    add("--smtp-password-file", metavar="FILE", help="password there, in a file (needs Alertmanager 0.25)")
+
+
+Way = Callable[[str], receiver.Receiver]
 RECEIVERS: Mapping[str, Mapping[str, tuple[Way, str, str]]] = {
     "page": {
-        "--page-webhook": (routes.webhook, "URL", "pages go to this webhook"),
-        "--page-webhook-file": (routes.webhook_from_file, "FILE", "its URL in a file (needs Alertmanager 0.26)"),
-        "--page-pagerduty-file": (routes.pagerduty, "FILE", f"routing key in a file ({routes.PAGERDUTY_KEY_FILE})"),
+        "--page-webhook": (receiver.webhook, "URL", "pages go to this webhook"),
+        "--page-webhook-file": (receiver.webhook_from_file, "FILE", "its URL in a file (needs Alertmanager 0.26)"),
+        "--page-pagerduty-file": (receiver.pagerduty, "FILE", f"routing key in a file ({receiver.PAGERDUTY_KEY_FILE})"),
+        "--page-opsgenie-file": (receiver.opsgenie, "FILE", "API key of Opsgenie in a file"),
     },
     "ticket": {
-        "--ticket-webhook": (routes.webhook, "URL", "tickets go to this webhook"),
-        "--ticket-webhook-file": (routes.webhook_from_file, "FILE", "its URL in a file (needs Alertmanager 0.26)"),
-        "--ticket-slack-file": (routes.slack, "FILE", f"webhook URL in a file ({routes.SLACK_URL_FILE})"),
+        "--ticket-webhook": (receiver.webhook, "URL", "tickets go to this webhook"),
+        "--ticket-webhook-file": (receiver.webhook_from_file, "FILE", "its URL in a file (needs Alertmanager 0.26)"),
+        "--ticket-slack-file": (receiver.slack, "FILE", f"webhook URL in a file ({receiver.SLACK_URL_FILE})"),
+        "--ticket-email": (receiver.email, "ADDRESS", "tickets go by mail"),
+    },
+    "watchdog": {
+        "--watchdog-webhook": (receiver.webhook, "URL", "a sign of life goes here each minute"),
+        "--watchdog-webhook-file": (receiver.webhook_from_file, "FILE", "its URL in a file (needs Alertmanager 0.26)"),
     },
 }
 
@@ -155,7 +231,10 @@ RECEIVERS: Mapping[str, Mapping[str, tuple[Way, str, str]]] = {
 def _receiver_flags(
     build: argparse.ArgumentParser, role: str, ways: Mapping[str, tuple[Way, str, str]], environ: Mapping[str, str]
 ) -> None:
-    """The ways to tell people, of which one is taken; a flag makes its receiver, and a variable stands in for one."""
+    """The ways to tell people, of which one is taken; a flag makes its receiver, and a variable stands in for one.
+
+    `{owner}` in a value gives each owner of objectives a receiver of its own.
+    """
     group = build.add_mutually_exclusive_group()
     for flag, (make, metavar, text) in ways.items():
         group.add_argument(flag, dest=role, type=make, metavar=metavar, help=text)

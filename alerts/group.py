@@ -1,6 +1,6 @@
 """Prometheus rule groups as values, and the mapping that a rule file holds.
 
-Other formats of the same rules (PrometheusRule, Grafana-managed) are made from these values too. Fields that need a
+Other formats of the same rules (`crd`, `grafana`) are made from these values too. Fields that need a
 newer Prometheus than the floor are left out for older targets here, in `group_mapping`, and nowhere else.
 """
 
@@ -12,6 +12,7 @@ from slo.quantity import duration_text
 Version = tuple[int, int]
 FLOOR: Version = (2, 42)
 QUERY_OFFSET_SINCE: Version = (2, 53)
+GROUP_LABELS_SINCE: Version = (3, 0)
 GROUP_LIMIT = 5000
 """Series or alerts that one rule may make; more than that is a label set gone wild, and the rule fails by name."""
 
@@ -50,22 +51,32 @@ class Group:
     query_offset_s: int = 0
 
 
-def group_mapping(group: Group) -> dict[str, object]:
-    """The group as a rule file writes it."""
+def group_mapping(group: Group, version: Version = FLOOR) -> dict[str, object]:
+    """The group as a rule file for that version of Prometheus writes it."""
+    shared = _shared_labels(group) if version >= GROUP_LABELS_SINCE else {}
     head: dict[str, object] = {"name": group.name, "interval": duration_text(group.interval_s), "limit": GROUP_LIMIT}
     if group.query_offset_s:
         head["query_offset"] = duration_text(group.query_offset_s)
-    return {**head, "rules": [rule_mapping(rule) for rule in group.rules]}
+    if shared:
+        head["labels"] = shared
+    return {**head, "rules": [_rule_mapping(rule, shared) for rule in group.rules]}
 
 
-def rule_mapping(rule: Rule) -> dict[str, object]:
-    """One rule as a rule file writes it."""
+def _shared_labels(group: Group) -> dict[str, str]:
+    """The labels that all rules of the group have alike."""
+    first, *others = (set(rule.labels.items()) for rule in group.rules)
+    return dict(sorted(first.intersection(*others)))
+
+
+def _rule_mapping(rule: Rule, shared: Mapping[str, str]) -> dict[str, object]:
+    """One rule as a rule file writes it, less the labels that its group gives it."""
+    own = {label: value for label, value in rule.labels.items() if label not in shared}
+    labels = {"labels": own} if own else {}
     if isinstance(rule, Recording):
-        mapping: dict[str, object] = {"record": rule.record, "expr": rule.expr}
-        return mapping | ({"labels": dict(rule.labels)} if rule.labels else {})
-    mapping = {"alert": rule.alert, "expr": rule.expr}
+        return {"record": rule.record, "expr": rule.expr, **labels}
+    mapping: dict[str, object] = {"alert": rule.alert, "expr": rule.expr}
     if rule.for_s:
         mapping["for"] = duration_text(rule.for_s)
     if rule.keep_firing_for_s:
         mapping["keep_firing_for"] = duration_text(rule.keep_firing_for_s)
-    return mapping | {"labels": dict(rule.labels), "annotations": dict(rule.annotations)}
+    return {**mapping, **labels, "annotations": dict(rule.annotations)}

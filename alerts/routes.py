@@ -1,109 +1,139 @@
 """The Alertmanager configuration: who is told of what, grouped so that one incident is one page (DESIGN 4.6).
 
 Pages are grouped by environment and service alone, so that further objectives, tiers and models join the open
-notification; tickets by objective too. What is neither goes to a receiver that tells nobody.
+notification; tickets by objective too. What is neither goes to a receiver that tells nobody. Where receivers are told
+apart by owner, each owner has a route of its own below these.
 
 Inhibition (an `equal` label that both sides lack counts as equal, so every label but `environment`, which may be unset
 for a whole fleet, is asked for by a matcher first):
 - a page of an objective holds back the tickets of the same objective, of any model;
-- the fastest page tier of an objective and model holds back its slower page tiers, as the spec orders them;
+- any page of a service holds back the tickets that speak of the service as a whole: causes, lost instances;
+- of an objective and model the fastest page tier holds back the slower ones, and the fastest ticket tier likewise, as
+  the spec orders them;
 - a service whose telemetry is absent holds back its burns, which nothing can confirm or clear.
 
-Secrets are read from files that the operator writes; a URL stands here only when a flag gave it.
+A stalled engine holds no burn back: both join one notification, and only the burn says when users are served again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from alerts.errors import TargetError
+from alerts.group import Alert, Group
+from alerts.receiver import UNOWNED, Receiver, Smtp, pagerduty, slack
 from slo.burn import tiers
-from slo.objective import Objective, Spec
+from slo.objective import Notify, Objective, Spec
 from slo.promql import OBJECTIVE_LABEL, SERVICE_KEY, TIER_LABEL, quoted
 from slo.quantity import duration_text
 from slo.signals import MODEL_LABEL, OTHER_MODEL, SERVICE_LABEL
+from slo.trouble import TELEMETRY_ABSENT, WATCHDOG
 
-PAGE, TICKET, NOBODY = "firsttoken-page", "firsttoken-ticket", "firsttoken-nobody"
+PAGE, TICKET, NOBODY, HEARTBEAT = "firsttoken-page", "firsttoken-ticket", "firsttoken-nobody", "firsttoken-watchdog"
 
 PAGE_REPEAT_S = 4 * 3600
 TICKET_REPEAT_S = 24 * 3600
 PAGE_WAIT_S, TICKET_WAIT_S = 10, 60
 GROUP_INTERVAL_S = 300
-
-PAGERDUTY_KEY_FILE = "/etc/alertmanager/secrets/pagerduty-routing-key"
-SLACK_URL_FILE = "/etc/alertmanager/secrets/slack-webhook-url"
+WATCHDOG_REPEAT_S = 60
 
 PATTERN_DOT = "\\."
-
-_SUMMARIES = "{{ range .Alerts.Firing }}{{ .Annotations.summary }} {{ end }}"
-_TITLE = '{{ .Status | toUpper }}: {{ .GroupLabels.Values | join " " }}'
-
-
-@dataclass(frozen=True, slots=True)
-class Receiver:
-    """One way to tell people: the kind of Alertmanager integration and its fields."""
-
-    kind: str
-    fields: Mapping[str, object]
-
-
-def webhook(url: str) -> Receiver:
-    """A plain webhook; the URL stands in the configuration, so it should hold no secret. Raises `TargetError`."""
-    if not url.startswith(("http://", "https://")):
-        raise TargetError(f"{url} is no webhook: write http://... or https://...")
-    return Receiver("webhook_configs", {"url": url})
-
-
-def webhook_from_file(path: str) -> Receiver:
-    """A webhook whose URL is read from a file: Alertmanager 0.26 and newer."""
-    return Receiver("webhook_configs", {"url_file": path})
-
-
-def pagerduty(key_file: str = PAGERDUTY_KEY_FILE) -> Receiver:
-    """PagerDuty Events v2, its routing key read from a file."""
-    fields = {"routing_key_file": key_file, "severity": "critical", "description": f"{_TITLE}: {_SUMMARIES}"}
-    return Receiver("pagerduty_configs", fields)
-
-
-def slack(url_file: str = SLACK_URL_FILE) -> Receiver:
-    """A Slack webhook, its URL read from a file."""
-    return Receiver("slack_configs", {"api_url_file": url_file, "title": _TITLE, "text": _SUMMARIES})
 
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """Where pages and tickets go, and how long a group waits (None: what fits a page or a ticket)."""
+    """Where pages, tickets and the watchdog's sign of life go (None: nowhere), through which mail server, and how long
+    a group waits (None: what fits a page or a ticket)."""
 
     page: Receiver = field(default_factory=pagerduty)
     ticket: Receiver = field(default_factory=slack)
+    watchdog: Receiver | None = None
+    smtp: Smtp | None = None
     group_wait_s: int | None = None
     group_interval_s: int | None = None
 
 
 def alertmanager(specs: tuple[Spec, ...], routing: Routing) -> dict[str, object]:
     """The whole configuration."""
+    owners = _owners(specs)
+    receivers = [*_receivers(PAGE, routing.page, owners), *_receivers(TICKET, routing.ticket, owners)]
+    if routing.watchdog is not None:
+        receivers.append(_receiver(HEARTBEAT, routing.watchdog, send_resolved=False))
     return {
-        "route": _tree(routing),
+        **({} if routing.smtp is None else {"global": routing.smtp.mapping()}),
+        "route": _tree(routing, owners),
         "inhibit_rules": list(_inhibitions(specs)),
-        "receivers": [
-            _receiver(PAGE, routing.page),
-            _receiver(TICKET, routing.ticket),
-            {"name": NOBODY},
-        ],
+        "receivers": [*receivers, {"name": NOBODY}],
     }
 
 
-def _tree(routing: Routing) -> dict[str, object]:
+def route_tests(specs: tuple[Spec, ...], groups: Sequence[Group], routing: Routing) -> list[dict[str, object]]:
+    """Labels of alerts and the receiver that they should reach, for `amtool config routes test`.
+
+    Each kind of alert that the groups make once, one of the models beyond the limit, and one that is not ours.
+    """
+    found: dict[tuple[str, ...], dict[str, object]] = {}
+    for alert in (rule for group in groups for rule in group.rules if isinstance(rule, Alert)):
+        labels = {"alertname": alert.alert, **alert.labels}
+        key = (alert.alert if alert.alert == WATCHDOG else "", labels["notify"], labels.get("owner", ""))
+        found.setdefault(key, {"labels": labels, "receiver": _expected(alert, routing)})
+    other = {"alertname": "LLMTTFTBudgetBurn", "notify": "page", SERVICE_LABEL: specs[0].service}
+    return [
+        *found.values(),
+        {"labels": other | {MODEL_LABEL: OTHER_MODEL}, "receiver": NOBODY},
+        {"labels": {"alertname": "SomebodyElses", "severity": "critical"}, "receiver": NOBODY},
+    ]
+
+
+def _expected(alert: Alert, routing: Routing) -> str:
+    notify, owner = alert.labels["notify"], alert.labels.get("owner")
+    if alert.alert == WATCHDOG:
+        return NOBODY if routing.watchdog is None else HEARTBEAT
+    name, receiver = {"page": (PAGE, routing.page), "ticket": (TICKET, routing.ticket)}.get(notify, (NOBODY, None))
+    return _owned(name, owner) if receiver is not None and receiver.is_by_owner and owner else name
+
+
+def _owners(specs: tuple[Spec, ...]) -> tuple[str, ...]:
+    return tuple(sorted({o.owner for spec in specs for o in spec.objectives if o.owner is not None}))
+
+
+def _owned(name: str, owner: str) -> str:
+    return f"{name}-{owner}"
+
+
+def _tree(routing: Routing, owners: tuple[str, ...]) -> dict[str, object]:
     page = _route(routing, SERVICE_KEY, wait_s=PAGE_WAIT_S, repeat_s=PAGE_REPEAT_S)
     ticket = _route(routing, (*SERVICE_KEY, OBJECTIVE_LABEL), wait_s=TICKET_WAIT_S, repeat_s=TICKET_REPEAT_S)
     paging = [_is("notify", "page"), f"{MODEL_LABEL}!={quoted(OTHER_MODEL)}"]
+    routes = [
+        {"receiver": PAGE, "matchers": paging, **page, **_by_owner(PAGE, routing.page, owners)},
+        {
+            "receiver": TICKET,
+            "matchers": [_is("notify", "ticket")],
+            **ticket,
+            **_by_owner(TICKET, routing.ticket, owners),
+        },
+    ]
+    if routing.watchdog is not None:
+        routes.insert(0, _heartbeat())
+    return {"receiver": NOBODY, "group_by": list(SERVICE_KEY), "routes": routes}
+
+
+def _heartbeat() -> dict[str, object]:
+    every = duration_text(WATCHDOG_REPEAT_S)
     return {
-        "receiver": NOBODY,
-        "group_by": list(SERVICE_KEY),
-        "routes": [
-            {"receiver": PAGE, "matchers": paging, **page},
-            {"receiver": TICKET, "matchers": [_is("notify", "ticket")], **ticket},
-        ],
+        "receiver": HEARTBEAT,
+        "matchers": [_is("alertname", WATCHDOG)],
+        "group_by": ["alertname"],
+        "group_wait": "0s",
+        "group_interval": every,
+        "repeat_interval": every,
     }
+
+
+def _by_owner(name: str, receiver: Receiver, owners: tuple[str, ...]) -> dict[str, object]:
+    """The routes below one, where its receiver differs by owner; what has no owner stays with the one above."""
+    if not receiver.is_by_owner or not owners:
+        return {}
+    return {"routes": [{"receiver": _owned(name, owner), "matchers": [_is("owner", owner)]} for owner in owners]}
 
 
 def _route(routing: Routing, group_by: tuple[str, ...], *, wait_s: int, repeat_s: int) -> dict[str, object]:
@@ -117,8 +147,15 @@ def _route(routing: Routing, group_by: tuple[str, ...], *, wait_s: int, repeat_s
     }
 
 
-def _receiver(name: str, receiver: Receiver) -> dict[str, object]:
-    return {"name": name, receiver.kind: [{**receiver.fields, "send_resolved": True}]}
+def _receivers(name: str, receiver: Receiver, owners: tuple[str, ...]) -> Iterator[dict[str, object]]:
+    yield _receiver(name, receiver.of(UNOWNED))
+    if receiver.is_by_owner:
+        for owner in owners:
+            yield _receiver(_owned(name, owner), receiver.of(owner))
+
+
+def _receiver(name: str, receiver: Receiver, *, send_resolved: bool = True) -> dict[str, object]:
+    return {"name": name, receiver.kind: [{**receiver.fields, "send_resolved": send_resolved}]}
 
 
 def _inhibitions(specs: tuple[Spec, ...]) -> Iterator[dict[str, object]]:
@@ -128,33 +165,40 @@ def _inhibitions(specs: tuple[Spec, ...]) -> Iterator[dict[str, object]]:
         "target_matchers": [_is("notify", "ticket"), *subject],
         "equal": [*SERVICE_KEY, OBJECTIVE_LABEL],
     }
-    for spec in specs:
-        yield from _tier_inhibitions(spec)
     yield {
-        "source_matchers": [_is("alertname", "LLMTelemetryAbsent"), _is("notify", "page"), _given(SERVICE_LABEL)],
+        "source_matchers": [_is("notify", "page"), _given(SERVICE_LABEL)],
+        "target_matchers": [_is("notify", "ticket"), _given(SERVICE_LABEL), _is(OBJECTIVE_LABEL, "")],
+        "equal": list(SERVICE_KEY),
+    }
+    for spec in specs:
+        for notify in ("page", "ticket"):
+            yield from _tier_inhibitions(spec, notify)
+    yield {
+        "source_matchers": [_is("alertname", TELEMETRY_ABSENT), _is("notify", "page"), _given(SERVICE_LABEL)],
         "target_matchers": [_given(TIER_LABEL), _given(SERVICE_LABEL)],
         "equal": list(SERVICE_KEY),
     }
 
 
-def _tier_inhibitions(spec: Spec) -> Iterator[dict[str, object]]:
-    """One rule for each set of page tiers, for its objectives alone: two orders of the same names never meet."""
+def _tier_inhibitions(spec: Spec, notify: Notify) -> Iterator[dict[str, object]]:
+    """One rule for each tier but the slowest, of each set of tiers for its objectives alone: two orders of the same
+    names never meet."""
     objectives: dict[tuple[str, ...], list[str]] = {}
     for objective in spec.objectives:
-        objectives.setdefault(_page_tiers(objective), []).append(objective.name)
+        objectives.setdefault(_tier_names(objective, notify), []).append(objective.name)
     for tier_names, names in objectives.items():
-        if len(tier_names) > 1:
-            subject = [_is(SERVICE_LABEL, spec.service), _any_of(OBJECTIVE_LABEL, names), _given(MODEL_LABEL)]
+        subject = [_is(SERVICE_LABEL, spec.service), _any_of(OBJECTIVE_LABEL, names), _given(MODEL_LABEL)]
+        for place in range(len(tier_names) - 1):
             yield {
-                "source_matchers": [_is("notify", "page"), _is(TIER_LABEL, tier_names[0]), *subject],
-                "target_matchers": [_is("notify", "page"), _any_of(TIER_LABEL, tier_names[1:]), *subject],
+                "source_matchers": [_is("notify", notify), _is(TIER_LABEL, tier_names[place]), *subject],
+                "target_matchers": [_is("notify", notify), _any_of(TIER_LABEL, tier_names[place + 1 :]), *subject],
                 "equal": [*SERVICE_KEY, OBJECTIVE_LABEL, MODEL_LABEL],
             }
 
 
-def _page_tiers(objective: Objective) -> tuple[str, ...]:
-    """The names of the objective's page tiers, fastest first."""
-    return tuple(tier.name for tier in sorted(tiers(objective), key=lambda t: t.long_s) if tier.notify == "page")
+def _tier_names(objective: Objective, notify: Notify) -> tuple[str, ...]:
+    """The names of the objective's tiers of which such people are told, fastest first."""
+    return tuple(tier.name for tier in sorted(tiers(objective), key=lambda t: t.long_s) if tier.notify == notify)
 
 
 def _any_of(label: str, names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from alerts.annotations import Links
-from alerts.burn_alert import burn_alert
+from alerts.burn_alert import burn_alert, burning_rule
 from alerts.counts import (
     budget_rules,
     coverage_rule,
@@ -22,26 +22,34 @@ from alerts.counts import (
     telemetry_rule,
     window_rules,
 )
+from alerts.gpu_alert import gpu_alerts
 from alerts.group import FLOOR, Group, Rule, Version
-from alerts.state_alert import absent_alert, exhausted_alert, stalled_alert
-from slo import promql
+from alerts.saturation_alert import saturation_alerts
+from alerts.share_alert import share_alerts
+from alerts.state_alert import absent_alert, exhausted_alert, heard_rules, lost_alert, policy_alert, stalled_alert
 from slo.burn import tiers
 from slo.objective import Objective, Spec
+from slo.trouble import FORGOTTEN_S
 
 MAX_INTERVAL_S = 120
 FAST_INTERVAL_S = 30
 ENGINE_SHORT_S = 60
 """A stalled engine is looked for four times in a minute."""
+CAUSE_SHORT_S = 300
+"""The shortest window of what is asked about requests, saturation and GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the rules are made for: the version of Prometheus, the cadence (None: by window), and where links go."""
+    """What the rules are made for: the version of Prometheus, the cadence (None: by window), how often it scrapes the
+    sidecars (None: not known), where links go, and which GPUs of dcgm-exporter are meant (matchers; empty: all)."""
 
     version: Version = FLOOR
     eval_interval_s: int | None = None
     query_offset_s: int = 0
+    scrape_interval_s: int | None = None
     links: Links = field(default_factory=Links)
+    dcgm: str = ""
 
     def interval_s(self, short_s: int) -> int:
         """Seconds between evaluations of a group whose shortest window is `short_s`: at most a quarter of it."""
@@ -57,6 +65,8 @@ def service_groups(spec: Spec, target: Target) -> tuple[Group, ...]:
         groups += _objective_groups(spec, objective, target)
     engine = [stalled_alert(spec, target.links)]
     groups.append(_group(spec, "engine", target.interval_s(ENGINE_SHORT_S), engine, target))
+    for name, alerts in (("requests", share_alerts), ("saturation", saturation_alerts), ("gpu", gpu_alerts)):
+        groups.append(_group(spec, name, target.interval_s(CAUSE_SHORT_S), list(alerts(spec, target.links)), target))
     return tuple(groups)
 
 
@@ -75,10 +85,10 @@ def _covered_windows_s(objective: Objective) -> set[int]:
 
 def _telemetry_group(spec: Spec, target: Target) -> Group:
     tick_s = min(_tick_s(objective, target) for objective in spec.objectives)
-    windows = {promql.DIRECT_MAX_S}.union(*map(_covered_windows_s, spec.objectives))
+    windows = {FORGOTTEN_S}.union(*map(_covered_windows_s, spec.objectives))
     rules: list[Rule] = [telemetry_rule(spec, window, tick_s) for window in sorted(windows)]
     if not spec.elastic:
-        rules.append(absent_alert(spec, target.links))
+        rules += [absent_alert(spec, target.links), *heard_rules(spec), lost_alert(spec, target.links)]
     return _group(spec, "telemetry", tick_s, rules, target)
 
 
@@ -97,7 +107,7 @@ def _objective_groups(spec: Spec, objective: Objective, target: Target) -> list[
         for window in sorted(spread & set(spans_windows_s(tier))):
             rules += spans_rules(spec, objective, window, interval_s)
         rules += [coverage_rule(spec, objective, window) for window in covered & {tier.long_s}]
-        rules.append(burn_alert(spec, objective, tier, target.links))
+        rules += [burning_rule(spec, objective, tier), burn_alert(spec, objective, tier, target.links)]
         groups.append(_group(spec, f"{objective.name}:{tier.name}", interval_s, rules, target))
         windows, covered, spread = windows - needed, covered - {tier.long_s}, spread - set(spans_windows_s(tier))
     return [*groups, _budget_group(spec, objective, windows, covered, target=target)]
@@ -110,4 +120,5 @@ def _budget_group(spec: Spec, objective: Objective, windows: set[int], covered: 
         rules += window_rules(spec, objective, window)
     rules += [coverage_rule(spec, objective, window) for window in sorted(covered)]
     rules += [*budget_rules(spec, objective), exhausted_alert(spec, objective, target.links)]
+    rules += [policy_alert(spec, objective, step, target.links) for step in objective.policy]
     return _group(spec, f"{objective.name}:budget", target.interval_s(objective.window // 12), rules, target)

@@ -20,8 +20,9 @@ def texts(of: Spec, links: Links | None = None) -> dict[str, str]:
     return burn_annotations(of, objective, tiers(objective)[0], links or Links())
 
 
-def rendered(folder: Path, model: str) -> str:
-    """The annotations of the burn alert after five minutes of nothing good, as promtool got them."""
+def rendered(folder: Path, model: str, more: dict[str, str] | None = None) -> str:
+    """The annotations of the burn alert after five minutes of nothing good, and of `more` series, as promtool got
+    them."""
     of = spec()
     escaped = model.replace("\\", "\\\\").replace('"', '\\"')
     (folder / "rules.yaml").write_text(yaml_text(service_groups(of, TARGET), of))
@@ -31,6 +32,7 @@ def rendered(folder: Path, model: str) -> str:
             {"series": heartbeat(environment="prod"), "values": "0+15x40"},
             {"series": events("good", model=escaped, environment="prod"), "values": "0x40"},
             {"series": events("bad", model=escaped, environment="prod"), "values": "0+10x40"},
+            *({"series": name, "values": values} for name, values in (more or {}).items()),
         ],
         "alert_rule_test": [{"alertname": "LLMTTFTBudgetBurn", "eval_time": "6m", "exp_alerts": []}],
     }
@@ -50,6 +52,35 @@ def test_the_numbers_of_the_moment_are_filled_in(tmp_path: Path) -> None:
     )
     assert "Burn 20, alert above 3. Budget left: -" in said
     assert "it ends in 0s." in said
+
+
+def engine(name: str, more: str = "") -> str:
+    return f'{name}{{service_name="chat",environment="prod",instance="b"{more}}}'
+
+
+@pytest.mark.tools
+def test_what_is_known_of_the_cause_is_told_and_nothing_else(tmp_path: Path) -> None:
+    more = {
+        engine("firsttoken_kv_cache_occupancy_ratio", ',rank="0"'): "0.97x40",
+        engine("firsttoken_engine_preemptions_total"): "0+1x40",
+        engine("firsttoken_engine_waiting"): "12x40",
+        engine("hw_gpu_throttle_seconds_total", ',hw_id="g",reason="hw_thermal"'): "0+3x40",
+        events("good", model="m2", environment="prod", instance="b"): "0+100x40",
+        events("bad", model="m2", environment="prod", instance="b"): "0+30x40",
+    }
+    said = rendered(tmp_path, "m1", more)
+    assert "Worst model: m1, 100% bad. Most bad events: instance b." in said
+    assert "KV cache full to 97% at most. Preemptions in 5m: 20. Waiting in engines: 12." in said
+    assert "GPU clocks held back for 20%." in said
+    silent = rendered(tmp_path, "m1")
+    assert "it ends in 0s. Worst model: m1, 100% bad. Most bad events: instance a." in silent
+    assert not [word for word in ("KV cache", "Preemptions", "Waiting", "GPU") if word in silent]
+
+
+def test_who_cannot_ask_is_told_what_the_alert_knows_itself() -> None:
+    said = texts(spec(), Links(asks=False))["description"]
+    assert "query" not in said
+    assert "over the last 10m, alert above 3 (time to first token over 500ms; 5% is allowed)." in said
 
 
 @pytest.mark.tools

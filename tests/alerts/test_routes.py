@@ -16,8 +16,9 @@ import pytest
 import yaml
 
 from alerts.document import document
-from alerts.errors import TargetError
-from alerts.routes import Receiver, Routing, alertmanager, pagerduty, slack, webhook, webhook_from_file
+from alerts.receiver import Receiver, Smtp, email, opsgenie, pagerduty, slack, webhook
+from alerts.routes import Routing, alertmanager, route_tests
+from alerts.rules import Target, service_groups
 from slo.objective import parse
 from tests.alerts.support import spec, tool
 from tests.alerts.test_rules import FIVE
@@ -38,11 +39,19 @@ def config(routing: Routing | None = None) -> dict[str, object]:
 @pytest.mark.tools
 @pytest.mark.parametrize(
     "receiver",
-    [None, webhook("http://127.0.0.1:1/x"), pagerduty("/run/key"), slack("/run/url")],
+    [
+        None,
+        webhook("http://127.0.0.1:1/x"),
+        pagerduty("/run/key"),
+        opsgenie("/run/{owner}"),
+        slack("/run/url"),
+        email("{owner}@example.com"),
+    ],
     ids=lambda r: r and r.kind,
 )
 def test_amtool_accepts_it(tmp_path: Path, receiver: Receiver | None) -> None:
-    routing = Routing(receiver, receiver) if receiver else Routing()
+    smtp = Smtp("127.0.0.1:1", "firsttoken@example.com", "user", "/run/password")
+    routing = Routing(receiver, receiver, receiver, smtp) if receiver else Routing()
     (tmp_path / "am.yaml").write_text(document(config(routing), parse(FIVE)))
     result = subprocess.run(
         [tool("amtool"), "check-config", tmp_path / "am.yaml"], capture_output=True, text=True, timeout=60
@@ -63,10 +72,16 @@ def test_amtool_accepts_it(tmp_path: Path, receiver: Receiver | None) -> None:
 )
 def test_alerts_go_where_notify_says(tmp_path: Path, labels: dict[str, str], receiver: str) -> None:
     (tmp_path / "am.yaml").write_text(document(config(), parse(FIVE)))
-    command = [tool("amtool"), "config", "routes", "test", f"--config.file={tmp_path / 'am.yaml'}"]
+    assert routed(tmp_path, labels) == receiver
+
+
+def routed(folder: Path, labels: dict[str, str]) -> str:
+    """The receiver that amtool finds for an alert of these labels."""
+    command = [tool("amtool"), "config", "routes", "test", f"--config.file={folder / 'am.yaml'}"]
     written = [f"{key}={value}" for key, value in labels.items()]
     result = subprocess.run([*command, *written], capture_output=True, text=True, timeout=60)
-    assert result.stdout.strip() == receiver, result.stderr
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
 
 
 def test_pages_are_grouped_by_service_alone_and_tickets_by_objective() -> None:
@@ -89,12 +104,58 @@ def test_no_secret_stands_in_it_and_resolutions_are_sent() -> None:
         "routing_key_file",
         "api_url_file",
     }
-    assert webhook_from_file("/run/x").fields == {"url_file": "/run/x"}
 
 
-def test_a_webhook_is_a_url() -> None:
-    with pytest.raises(TargetError, match="pager is no webhook"):
-        webhook("pager")
+OWNED = """
+service: chat
+objectives:
+  - {name: ttft, signal: ttft, percentile: 95, threshold: 500ms, owner: serving}
+  - {name: answered, signal: availability, target: 99.9%, owner: platform}
+  - {name: e2e, signal: e2e, percentile: 90, threshold: 30s}
+"""
+BY_OWNER = Routing(pagerduty("/run/{owner}/key"), slack("/run/slack"), webhook("http://127.0.0.1:1/alive"))
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize(
+    ("labels", "receiver"),
+    [
+        ({"notify": "page", "owner": "serving"}, "firsttoken-page-serving"),
+        ({"notify": "page", "owner": "platform"}, "firsttoken-page-platform"),
+        ({"notify": "page"}, "firsttoken-page"),
+        ({"notify": "page", "owner": "stranger"}, "firsttoken-page"),
+        ({"notify": "page", "owner": "serving", "model_name": "other"}, "firsttoken-nobody"),
+        ({"notify": "ticket", "owner": "serving"}, "firsttoken-ticket"),
+        ({"notify": "none", "alertname": "LLMWatchdog"}, "firsttoken-watchdog"),
+    ],
+)
+def test_each_owner_has_a_receiver_of_its_own_where_they_differ(
+    tmp_path: Path, labels: dict[str, str], receiver: str
+) -> None:
+    (tmp_path / "am.yaml").write_text(document(alertmanager(parse(OWNED), BY_OWNER), parse(OWNED)))
+    assert routed(tmp_path, labels) == receiver
+
+
+def test_the_secret_of_each_owner_is_in_a_file_of_its_own() -> None:
+    found = {r["name"]: r for r in alertmanager(parse(OWNED), BY_OWNER)["receivers"]}  # type: ignore[attr-defined]
+    files = {name: r["pagerduty_configs"][0]["routing_key_file"] for name, r in found.items() if "page" in name}
+    assert files == {
+        "firsttoken-page": "/run/unowned/key",
+        "firsttoken-page-platform": "/run/platform/key",
+        "firsttoken-page-serving": "/run/serving/key",
+    }
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize("routing", [Routing(), BY_OWNER], ids=["one for all", "by owner, with a watchdog"])
+def test_the_tests_of_the_routes_hold(tmp_path: Path, routing: Routing) -> None:
+    (found,) = parse(OWNED)
+    (tmp_path / "am.yaml").write_text(document(alertmanager((found,), routing), (found,)))
+    cases = route_tests((found,), service_groups(found, Target()), routing)
+    told = {(case["labels"]["notify"], case["labels"].get("owner")) for case in cases[:-1]}  # type: ignore[index,attr-defined]
+    assert told == {(notify, owner) for notify in ("page", "ticket") for owner in (None, "platform", "serving")}
+    for case in cases:
+        assert routed(tmp_path, case["labels"]) == case["receiver"]  # type: ignore[arg-type]
 
 
 def test_tiers_are_ordered_for_each_set_of_them() -> None:
@@ -107,11 +168,13 @@ objectives:
 """)
     rules = alertmanager(odd, Routing())["inhibit_rules"]
     by_tier = [rule for rule in rules if any('burn_tier="' in m for m in rule["source_matchers"])]  # type: ignore[attr-defined]
-    shown = [(r["source_matchers"][1], r["target_matchers"][1], r["source_matchers"][3]) for r in by_tier]
+    shown = [(*r["source_matchers"][:2], r["target_matchers"][1], r["source_matchers"][3]) for r in by_tier]
     assert shown == [
-        ('burn_tier="fast"', 'burn_tier=~"medium"', 'objective=~"a"'),
-        ('burn_tier="medium"', 'burn_tier=~"fast"', 'objective=~"b\\\\.c"'),
+        ('notify="page"', 'burn_tier="fast"', 'burn_tier=~"medium"', 'objective=~"a"'),
+        ('notify="page"', 'burn_tier="medium"', 'burn_tier=~"fast"', 'objective=~"b\\\\.c"'),
+        ('notify="ticket"', 'burn_tier="slow"', 'burn_tier=~"long"', 'objective=~"a"'),
     ]
+    assert [r["target_matchers"][0] for r in by_tier] == ['notify="page"', 'notify="page"', 'notify="ticket"']
 
 
 def test_every_inhibition_asks_for_each_label_that_must_be_equal_but_the_environment() -> None:
@@ -232,6 +295,32 @@ def test_absent_telemetry_holds_back_the_burns_of_its_service(notices: tuple[str
     post(absent, stalled, FAST_TTFT, SLOW_TTFT, FAST_TTFT | {"service_name": "search"})
     expected = {"/page": {("LLMTelemetryAbsent", ""), ("LLMEngineStalled", ""), ("LLMTTFTBudgetBurn", "fast")}}
     assert told(came, expected) == expected
+
+
+@pytest.mark.tools
+def test_a_page_holds_back_what_is_told_of_the_service_and_a_ticket_its_slower_tiers(
+    notices: tuple[str, Notices], post: Post
+) -> None:
+    _, came = notices
+    pressure = {"alertname": "LLMKVCachePressure", "notify": "ticket", "service_name": "chat", "instance": "a"}
+    long = SLOW_TTFT | {"burn_tier": "long"}
+    other = {"service_name": "search"}
+    post(PAGE | {"alertname": "LLMGPULost"}, pressure, pressure | other, SLOW_TTFT | other, long | other)
+    expected = {
+        "/page": {("LLMGPULost", "")},
+        "/ticket": {("LLMKVCachePressure", ""), ("LLMTTFTBudgetBurn", "slow"), ("LLMTTFTBudgetBurn", "long")},
+    }
+    # Tiers are held back for the services of the spec alone: `search` is none of them.
+    assert told(came, expected) == expected
+
+
+@pytest.mark.tools
+def test_the_slow_ticket_holds_back_the_long_one(notices: tuple[str, Notices], post: Post) -> None:
+    _, came = notices
+    post(SLOW_TTFT, SLOW_TTFT | {"burn_tier": "long"}, SLOW_TTFT | {"burn_tier": "long", "model_name": "m2"})
+    _, body = came.get(timeout=WAIT_S)
+    found = {(a["labels"]["burn_tier"], a["labels"]["model_name"]) for a in body["alerts"]}  # type: ignore[attr-defined]
+    assert found == {("slow", "m1"), ("long", "m2")}
 
 
 @pytest.mark.tools

@@ -11,7 +11,7 @@ from alerts.group import Alert, Group, Recording
 from alerts.rules import MAX_INTERVAL_S, Target, service_groups
 from slo.burn import tiers
 from slo.objective import Spec, parse
-from slo.promql import TIER_LABEL
+from slo.promql import BURNING, TIER_LABEL
 from slo.quantity import duration_text
 from tests.alerts.support import spec, tool, yaml_text
 
@@ -80,6 +80,12 @@ def test_d14_no_rule_stands_twice_over_all_services() -> None:
     assert len(set(names)) == len(names)
 
 
+def test_d06_no_rule_asks_for_a_bucket_by_how_its_edge_is_written() -> None:
+    """`le="2"` and `le="2.0"` are one edge to people and two to a matcher; counts at the threshold need neither."""
+    found = [rule for service in both() for group in service_groups(service, Target()) for rule in group.rules]
+    assert [rule.expr for rule in found if "_bucket" in rule.expr or "le=" in rule.expr] == []
+
+
 def test_there_is_one_alert_for_each_objective_and_tier() -> None:
     found = Counter(
         (a.alert, a.labels["objective"], a.labels[TIER_LABEL]) for a in alerts(groups()) if TIER_LABEL in a.labels
@@ -105,13 +111,17 @@ FACTORS = {
 @pytest.mark.parametrize("target", FACTORS)
 def test_factors_are_derived_from_the_target_and_stand_in_the_alert(target: str) -> None:
     (found,) = parse(FIVE.replace("percentile: 95", f"target: {target}"))
-    burns = [
-        a
-        for a in alerts(service_groups(found, Target()))
-        if a.labels.get("objective") == "ttft" and TIER_LABEL in a.labels
+    made = service_groups(found, Target())
+    burns = [a for a in alerts(made) if a.labels.get("objective") == "ttft" and TIER_LABEL in a.labels]
+    verdicts = [
+        rule
+        for group in made
+        for rule in group.rules
+        if isinstance(rule, Recording) and rule.record == BURNING and rule.labels["objective"] == "ttft"
     ]
-    for alert, factor, tier in zip(burns, FACTORS[target], tiers(found.objectives[0]), strict=True):
-        assert alert.expr.endswith(f"}} <= {factor}\n)")
+    of_tier = zip(burns, verdicts, FACTORS[target], tiers(found.objectives[0]), strict=True)
+    for alert, verdict, factor, tier in of_tier:
+        assert verdict.expr.endswith(f"}} <= {factor}\n)")
         assert f"alert above {factor}." in alert.annotations["description"]
         assert alert.labels["long_window"] == duration_text(tier.long_s)
 
@@ -167,7 +177,7 @@ def test_an_alert_reads_only_what_its_own_or_an_earlier_group_records() -> None:
 
 def test_an_elastic_service_has_no_absence_alert() -> None:
     names = [a.alert for a in alerts(service_groups(spec(), Target()))]
-    assert names.count("LLMTelemetryAbsent") == 1
+    assert names.count("LLMTelemetryAbsent") == 2
     elastic = service_groups(spec("elastic: true\n" + FIVE), Target())
     assert [a for a in alerts(elastic) if a.alert == "LLMTelemetryAbsent"] == []
 

@@ -5,13 +5,16 @@ from pathlib import Path
 import pytest
 
 from alerts.annotations import Links
-from alerts.state_alert import absent_alert
+from alerts.state_alert import absent_alert, policy_alert
 from tests.alerts.support import SMALL, events, firing, heartbeat, promtool_test, rules, spec
 
 pytestmark = pytest.mark.tools
 
 STALLED = firing("LLMEngineStalled", by="instance")
-ABSENT = firing("LLMTelemetryAbsent", by="service_name, environment")
+ABSENT = (
+    'count by (service_name, environment) (ALERTS{alertname="LLMTelemetryAbsent",alertstate="firing",notify="page"})'
+)
+LOST = 'count by (service_name) (ALERTS{alertname="LLMTelemetryAbsent",alertstate="firing",notify="ticket"})'
 EXHAUSTED = firing("LLMBudgetExhausted")
 CHAT = {'{service_name="chat"}': 1.0}
 
@@ -105,6 +108,62 @@ def test_absence_in_one_environment_is_seen_beside_another(tmp_path: Path) -> No
 
 def test_a_prometheus_that_was_down_has_a_minute_to_scrape_again() -> None:
     assert absent_alert(spec(), Links()).for_s >= 60
+
+
+WHOLE = "0+30x240"
+LOSSES = {
+    "one of two": ({"a": "0+30x40 stale", "b": WHOLE}, True),
+    "none": ({"a": WHOLE, "b": WHOLE}, False),
+    "one that another took over for": ({"a": "0+30x40 stale", "b": WHOLE, "c": "_x42 0+30x200"}, False),
+    "one that another took over for shortly before": ({"a": "0+30x40 stale", "b": WHOLE, "c": "_x34 0+30x200"}, False),
+    "two, and one was born": ({"a": "0+30x40 stale", "b": "0+30x40 stale", "c": "_x42 0+30x200", "d": WHOLE}, True),
+    "one, when another had long been born": ({"a": "0+30x60 stale", "b": WHOLE, "c": "_x20 0+30x220"}, True),
+    "one that restarts in its place": ({"a": "0+30x40 stale _x4 0+30x200", "b": WHOLE}, False),
+    "all: that is the page's business": ({"a": "0+30x40 stale", "b": "0+30x40 stale"}, False),
+}
+
+
+@pytest.mark.parametrize("case", LOSSES)
+def test_instances_that_are_lost_are_a_ticket(tmp_path: Path, case: str) -> None:
+    series, is_lost = LOSSES[case]
+    groups = [group for group in rules(spec()) if group.name.endswith(":telemetry")]
+    checks = [("24m", LOST, {}), ("36m30s", LOST, CHAT if is_lost else {})]
+    drawn = {heartbeat(instance=instance): values for instance, values in series.items()}
+    if "long" not in case:
+        checks = [("24m", LOST, {}), ("28m30s", LOST, CHAT if is_lost else {})]
+    promtool_test(tmp_path, groups=groups, series=drawn, checks=checks, step="30s")
+
+
+def test_a_lost_instance_is_forgotten_after_an_hour(tmp_path: Path) -> None:
+    groups = [group for group in rules(spec()) if group.name.endswith(":telemetry")]
+    series = {heartbeat(instance="a"): "0+30x40 stale", heartbeat(instance="b"): WHOLE}
+    promtool_test(tmp_path, groups=groups, series=series, checks=[("75m", LOST, CHAT), ("85m", LOST, {})], step="30s")
+
+
+POLICY = [
+    {"budget_left": "50%", "do": "freeze {{ $labels.x }}"},
+    {"budget_left": "10%", "notify": "page", "do": "stop"},
+]
+
+
+def test_a_step_of_the_policy_is_told_once_for_all_models_when_it_is_due(tmp_path: Path) -> None:
+    # 5 % of an hour's events may be bad: 17.5 % of the first fifth of them are seven tenths of the budget.
+    series = {heartbeat(): "0+15x60", events("good"): "0+33x60", events("bad"): "0+7x60"}
+    due = 'count by (policy_step, notify, model_name) (ALERTS{alertname="LLMBudgetPolicy",alertstate="firing"})'
+    expected = {'{policy_step="50%",notify="ticket",model_name="*"}': 1.0}
+    checks = [("4m", due, {}), ("12m", due, expected)]
+    promtool_test(tmp_path, groups=rules(spec(policy=POLICY)), series=series, checks=checks)
+
+
+def test_what_the_policy_says_is_no_template() -> None:
+    found = spec(policy=POLICY)
+    (objective,) = found.objectives
+    texts = [policy_alert(found, objective, step, Links()) for step in objective.policy]
+    assert texts[0].annotations["description"].endswith('the policy says: freeze {{ "{{" }} $labels.x }}')
+    assert [(alert.labels["notify"], alert.labels["severity"]) for alert in texts] == [
+        ("ticket", "warning"),
+        ("page", "critical"),
+    ]
 
 
 def test_an_exhausted_budget_is_a_ticket_once_a_tenth_of_the_period_is_known(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from alerts.document import document
 from alerts.group import Alert, group_mapping
 from alerts.rules import Target, service_groups
-from alerts.unit_tests import drawn, service_tests
+from alerts.unit_tests import service_tests, slow_tests
 from slo.objective import Spec, parse
 from tests.alerts.support import SMALL, tool
 from tests.alerts.test_rules import FIVE
@@ -63,6 +63,8 @@ BROKEN: dict[str, Callable[[str], str]] = {
     "an alert that never ends": lambda text: text.replace("} <= 3\n", "} < 0\n"),
     "an alert that silence ends": lambda text: text.replace("unless on (environment", "and on (environment"),
     "no sum over all models": lambda text: text.replace("model_name: '*'", "model_name: 'x'"),
+    "bad events that need not lie in two minutes": lambda text: text.replace(">= 2)", ">= 0)"),
+    "few bad events that are enough": lambda text: text.replace(">= 10\n", ">= 0\n").replace(">= 2)", ">= 0)"),
     "a stalled engine that is not seen": lambda text: text.replace(">= 60", ">= 600"),
     "a stall at the first sight": lambda text: text.replace(">= 60", ">= 0"),
 }  # fmt: skip
@@ -92,6 +94,44 @@ def test_every_objective_is_tried_and_every_group_is_ordered() -> None:
     assert "LLMEngineStalled" in named
 
 
-def test_a_counter_is_drawn_segment_by_segment() -> None:
-    assert drawn([(3, 5), (2, 0), (1, 7)]) == "0 5+5x2 15+0x1 22+7x0"
-    assert drawn([(0, 5)]) == "0"
+TWO_TIERS = """
+service: chat
+objectives:
+  - name: ttft
+    signal: ttft
+    target: 95%
+    threshold: 500ms
+    window: 6h
+    alerts: {tiers: [{name: fast, budget: 30%, long: 1h}, {name: slow, budget: 30%, long: 3h, notify: ticket}]}
+"""
+
+
+def run_slow(folder: Path, change: Callable[[str], str] = lambda text: text) -> str:
+    (found,) = parse(TWO_TIERS)
+    groups = service_groups(found, Target())
+    text = document({"groups": [group_mapping(group) for group in groups]}, (found,))
+    (folder / "r.yaml").write_text(change(text))
+    (folder / "t.yaml").write_text(document(slow_tests(found, groups, "r.yaml"), (found,)))
+    result = subprocess.run(
+        [tool("promtool"), "test", "rules", "t.yaml"], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    return "" if result.returncode == 0 else result.stdout + result.stderr
+
+
+@pytest.mark.tools
+def test_a_slow_burn_fires_the_slower_tier_alone(tmp_path: Path) -> None:
+    assert run_slow(tmp_path) == ""
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize(
+    ("needed", "instead"), [("0.03", "0.3"), ("0.09", "0.03")], ids=["the slow one never fires", "the fast one does"]
+)
+def test_slow_tests_find(tmp_path: Path, needed: str, instead: str) -> None:
+    assert "FAILED" in run_slow(tmp_path, lambda text: text.replace(f"> {needed} * ", f"> {instead} * "))
+
+
+def test_tiers_that_no_traffic_tells_apart_have_no_slow_tests() -> None:
+    for text in (SMALL, TWO_TIERS.replace("long: 1h}", "long: 179m}")):
+        (found,) = parse(text)
+        assert slow_tests(found, service_groups(found, Target()), "r.yaml") is None

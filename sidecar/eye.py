@@ -248,6 +248,8 @@ class Eye:
     def _measure(self, series: ModelSeries, record: Record, trace: Trace | None) -> None:
         if record.ttft_s is not None:
             series.ttft.record(record.ttft_s, trace)
+            if record.input_tokens is not None:
+                series.ttft_by_prompt(record.input_tokens).record(record.ttft_s)
         if record.tpot_s is not None:
             series.tpot.record(record.tpot_s, trace)
         if record.e2e_s is not None:

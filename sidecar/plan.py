@@ -20,6 +20,7 @@ from slo.signals import (
     SERVICE_NAME,
     SIGNALS,
     SOURCE,
+    TTFT_BY_PROMPT,
     Metric,
 )
 
@@ -65,7 +66,10 @@ class Plan:
 
 
 def edges_s(spec: Spec | None, metric: Metric) -> tuple[float, ...]:
-    """Classic bucket edges of a metric: the usual ones, and every threshold that is judged on it."""
+    """Classic bucket edges of a metric: the usual ones, and every threshold that is judged on it. What is told by
+    prompt length has none: a page then shows how many and how long together, and nobody judges by it."""
+    if metric == TTFT_BY_PROMPT:  # not `is`: a worker names it over a pipe
+        return ()
     found = list(LATENCY_BUCKETS_S)
     for item in spec.objectives if spec is not None else ():
         judged = SIGNALS[item.signal]

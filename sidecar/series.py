@@ -4,7 +4,9 @@ A label set is looked up by tuples of strings, which takes longer than all the c
 of a model are few and the models bounded (`labels`), so who counts holds them here.
 """
 
-from sidecar.tally import Attributes, Counter, Tally
+from bisect import bisect_left
+
+from sidecar.tally import Attributes, Counter, Latency, Tally
 from slo.objective import Objective
 from slo.signals import (
     ABANDONED,
@@ -16,6 +18,9 @@ from slo.signals import (
     OBJECTIVE,
     OBJECTIVE_HASH,
     OUTCOME,
+    PROMPT_EDGES_TOKENS,
+    PROMPT_STRATA,
+    PROMPT_TOKENS,
     REQUEST_MODEL,
     REQUESTS,
     RESULT,
@@ -24,6 +29,7 @@ from slo.signals import (
     TOKENS,
     TPOT,
     TTFT,
+    TTFT_BY_PROMPT,
 )
 
 
@@ -41,6 +47,7 @@ class ModelSeries:
     rest once it is asked for."""
 
     __slots__ = (
+        "_by_prompt",
         "_named",
         "_requests",
         "_tally",
@@ -60,6 +67,7 @@ class ModelSeries:
         self.abandoned, self.broken = (tally.counter(metric, self._named) for metric in (ABANDONED, BROKEN_STREAMS))
         self._requests: dict[tuple[str, str | None], Counter] = {}
         self._tokens: dict[str, Counter] = {}
+        self._by_prompt: list[Latency | None] = [None] * len(PROMPT_STRATA)
         self.by_objective: dict[int, Events] = {}  # those that `judge_by` was told of, by their identity
 
     def requests(self, outcome: str, request_class: str | None = None) -> Counter:
@@ -76,6 +84,15 @@ class ModelSeries:
         found = self._tokens.get(kind)
         if found is None:
             found = self._tokens[kind] = self._tally.counter(TOKENS, (*self._named, (TOKEN_TYPE, kind)))
+        return found
+
+    def ttft_by_prompt(self, tokens: int) -> Latency:
+        """Times to the first token of prompts about as long as this."""
+        place = bisect_left(PROMPT_EDGES_TOKENS, tokens)
+        found = self._by_prompt[place]
+        if found is None:
+            named: Attributes = (*self._named, (PROMPT_TOKENS, PROMPT_STRATA[place]))
+            found = self._by_prompt[place] = self._tally.latency(TTFT_BY_PROMPT, named)
         return found
 
     def judge_by(self, objective: Objective, digest: str | None) -> Events:

@@ -47,6 +47,7 @@ KV_AT_ARRIVAL = "firsttoken.kv_cache.occupancy"
 KV_MAX = "firsttoken.kv_cache.occupancy.max"
 REASON = "firsttoken.reason"
 DRIFT_KIND = "firsttoken.drift_kind"
+PROMPT_TOKENS = "firsttoken.prompt_tokens"
 RANK = "rank"
 HW_ID, HW_NAME, HW_MODEL, HW_PARENT = "hw.id", "hw.name", "hw.model", "hw.parent"
 GPU_INSTANCE = "hw.gpu.instance"
@@ -69,6 +70,7 @@ LABELS = {
     SOURCE: "source",
     RANK: "rank",
     DRIFT_KIND: "kind",
+    PROMPT_TOKENS: "prompt_tokens",
     **{key: key.replace(".", "_") for key in (ERROR_TYPE, *HARDWARE)},
 }
 
@@ -83,6 +85,9 @@ SOURCES = ("proxy", "middleware", "engine", "otel")
 SYNTHETIC_CLASS = "synthetic"
 UNKNOWN_MODEL, OTHER_MODEL, ALL_MODELS = "unknown", "other", "*"
 DRIFT_OF_SERVER, DRIFT_OF_MIX = "server", "mix"
+PROMPT_EDGES_TOKENS = (256, 1024, 4096, 16384)
+PROMPT_STRATA = ("to_256", "to_1k", "to_4k", "to_16k", "over_16k")
+"""Classes of prompt lengths: up to each of the edges, that included, and beyond the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,13 @@ E2E = Metric(
     "Time from the whole request held to the end of the answer.",
     sql_name="e2e",
 )
+TTFT_BY_PROMPT = Metric(
+    "firsttoken.time_to_first_token.by_prompt",
+    "s",
+    "histogram",
+    "The time to first token of requests whose prompt tokens the server counted, by how many there were.",
+    (PROMPT_TOKENS,),
+)
 SLO_EVENTS = Metric(
     "firsttoken.slo.events",
     "{event}",
@@ -163,17 +175,10 @@ BROKEN_STREAMS = Metric(
 )
 IN_FLIGHT = Metric("firsttoken.requests.in_flight", "{request}", "gauge", "Requests admitted and not ended.")
 WAITING_FIRST_TOKEN = Metric(
-    "firsttoken.requests.waiting_first_token",
-    "{request}",
-    "gauge",
-    "Streaming requests without a first token yet.",
+    "firsttoken.requests.waiting_first_token", "{request}", "gauge", "Streaming requests without a first token yet."
 )
 OVERDUE = Metric(
-    "firsttoken.requests.overdue",
-    "{request}",
-    "gauge",
-    "Requests past a deadline and still without a value.",
-    (SIGNAL,),
+    "firsttoken.requests.overdue", "{request}", "gauge", "Requests past a deadline and without a value yet.", (SIGNAL,)
 )
 LAST_TOKEN_AGE = Metric(
     "firsttoken.last_token_age",
@@ -206,13 +211,15 @@ PREFIX_HIT_RATIO = Metric(
 TOKENS = Metric("firsttoken.tokens", "{token}", "counter", "Tokens of ended requests, by type.", (TOKEN_TYPE,))
 
 WIRE_METRICS = (
-    TTFT, TPOT, E2E, SLO_EVENTS, CENSORED, REQUESTS, ABANDONED, BROKEN_STREAMS, IN_FLIGHT, WAITING_FIRST_TOKEN, OVERDUE,
-    LAST_TOKEN_AGE, HEARTBEAT, ENGINE_RUNNING, ENGINE_WAITING, ENGINE_PREEMPTIONS, KV_OCCUPANCY, KV_CAPACITY,
-    PREFIX_HIT_RATIO, TOKENS,
+    TTFT, TPOT, E2E, TTFT_BY_PROMPT, SLO_EVENTS, CENSORED, REQUESTS, ABANDONED, BROKEN_STREAMS, IN_FLIGHT,
+    WAITING_FIRST_TOKEN, OVERDUE, LAST_TOKEN_AGE, HEARTBEAT, ENGINE_RUNNING, ENGINE_WAITING, ENGINE_PREEMPTIONS,
+    KV_OCCUPANCY, KV_CAPACITY, PREFIX_HIT_RATIO, TOKENS,
 )  # fmt: skip
 """What a sidecar sends over OTLP and shows on its `/metrics`."""
 
 LATENCY_METRICS = (TTFT, TPOT, E2E)
+TTFT_STRATA = {stratum: f"{TTFT.sql}_{stratum}" for stratum in PROMPT_STRATA}
+"""The `signal` in SQL of each class of prompt lengths."""
 
 # GPUs through NVML. A MIG device has an id of its own and names its GPU as `hw.parent`. A gauge has one series a
 # device, so that a store that keeps one attribute of a gauge loses none.
@@ -301,10 +308,7 @@ BUDGET_REMAINING = Metric(
     "firsttoken.error_budget_remaining", "1", "gauge", "Share of the period's error budget left; below 0 is overspent."
 )
 BUDGET_EXHAUSTED_IN = Metric(
-    "firsttoken.budget_exhausted_in",
-    "s",
-    "gauge",
-    "Time to the end of the error budget at the last hour's rate of bad events.",
+    "firsttoken.budget_exhausted_in", "s", "gauge", "Time to an empty error budget at the last hour's rate of bad."
 )
 LATENCY = Metric("firsttoken.latency", "s", "gauge", "Latency quantile over the window, from merged histograms.")
 COVERAGE = Metric("firsttoken.coverage", "1", "gauge", "Share of the window from which telemetry is known.")
@@ -314,7 +318,7 @@ LATENCY_DRIFT = Metric(
     "gauge",
     "By how much latency has shifted against its own past, 0.25: a quarter longer; no sample without a shift.",
     (SIGNAL, SOURCE, DRIFT_KIND),
-)  # no part of COLLECTOR_METRICS until the collector gives it
+)
 
 # What the collector says of itself.
 INTAKE_BODIES = Metric("firsttoken.collector.bodies", "{body}", "counter", "OTLP bodies acknowledged after commit.")
@@ -346,10 +350,7 @@ TICK_UNSAVED = Metric(
     "firsttoken.collector.unsaved", "{tick}", "counter", "Evaluations whose figures the database did not take."
 )
 LEADER = Metric(
-    "firsttoken.collector.leader",
-    "{bool}",
-    "gauge",
-    "1 when this collector, of those on its database, writes and notifies.",
+    "firsttoken.collector.leader", "{bool}", "gauge", "1 when this collector, of all on its database, evaluates."
 )
 EVALUATION_AGE = Metric("firsttoken.collector.evaluation_age", "s", "gauge", "Age of the last evaluation.")
 NOTIFIED = Metric("firsttoken.collector.notified", "{alert}", "counter", "Alerts or groups that receivers took.")
@@ -359,7 +360,7 @@ NOTIFY_FAILURES = Metric(
 RECEIVER_UP = Metric("firsttoken.collector.receiver_up", "{bool}", "gauge", "1 while a receiver takes what it is told.")
 
 COLLECTOR_METRICS = (
-    BURN_RATE, BUDGET_REMAINING, BUDGET_EXHAUSTED_IN, LATENCY, COVERAGE, INTAKE_BODIES, INTAKE_REPEATED,
+    BURN_RATE, BUDGET_REMAINING, BUDGET_EXHAUSTED_IN, LATENCY, COVERAGE, LATENCY_DRIFT, INTAKE_BODIES, INTAKE_REPEATED,
     INTAKE_DROPPED, INTAKE_REFUSED, INTAKE_POINTS, INTAKE_SPANS, INTAKE_WAITING, INTAKE_LAG, DATABASE_SIZE,
     DATABASE_WAL, COMMITS, COMMIT_FAILURES, COMMIT_TIME, TICKS, TICK_FAILURES, TICK_TIME, TICK_DURATION, TICK_UNSAVED,
     LEADER, EVALUATION_AGE, NOTIFIED, NOTIFY_FAILURES, RECEIVER_UP,

@@ -23,6 +23,7 @@ from slo.signals import (
     OBJECTIVE,
     OBJECTIVE_HASH,
     OVERDUE,
+    PROMPT_TOKENS,
     REASON,
     REQUESTS,
     SIGNAL,
@@ -31,6 +32,7 @@ from slo.signals import (
     TOKENS,
     TPOT,
     TTFT,
+    TTFT_BY_PROMPT,
     WAITING_FIRST_TOKEN,
 )
 from tests.sidecar.rig import (
@@ -278,6 +280,23 @@ async def test_synthetic_traffic_enters_requests_and_spans_only() -> None:
         assert not [point for point in rig.tally.totals() if point.metric is TOKENS]
         (point,) = [p for p in rig.tally.totals() if p.metric is REQUESTS and p.value]
         assert dict(point.attributes)[CLASS] == "synthetic"
+
+
+COUNTED = b'data: {"choices":[],"usage":{"prompt_tokens":300,"completion_tokens":2}}\n\n'
+
+
+@pytest.mark.parametrize(("usage", "lengths"), [(COUNTED, {"to_1k": 1}), (b"", {})], ids=["counted", "not counted"])
+@on_a_loop
+async def test_a_first_token_is_measured_by_prompt_length_where_the_server_counts_it(
+    usage: bytes, lengths: dict[str, int]
+) -> None:
+    tokens = chunk(delta("a")) + chunk(delta("b")) + chunk(STOP)
+    async with proxied(raw(SSE_HEAD + tokens + (chunk(usage) if usage else b"") + b"0\r\n\r\n")) as rig:
+        await rig.ask(chat())
+        _, found = rig.tally.take(delta=False)
+        by_prompt = [point for point in found if point.metric is TTFT_BY_PROMPT]
+        assert {dict(point.attributes)[PROMPT_TOKENS]: point.buckets.count for point in by_prompt} == lengths
+        assert rig.latencies()[TTFT.name].count == 1
 
 
 @on_a_loop

@@ -16,6 +16,7 @@ from slo.signals import (
     SOURCE,
     TPOT,
     TTFT,
+    TTFT_BY_PROMPT,
 )
 from tests.sidecar.rig import spec
 
@@ -35,6 +36,10 @@ def test_every_threshold_is_an_edge_of_the_metric_it_is_judged_on() -> None:
     assert edges_s(judged, E2E) == usual
     assert edges_s(judged, CENSORED) == (*usual, 0.123, 0.007)
     assert edges_s(None, TTFT) == usual
+
+
+def test_what_is_told_by_prompt_length_has_no_edges() -> None:
+    assert edges_s(spec("{name: a, signal: ttft, percentile: 95, threshold: 123ms}"), TTFT_BY_PROMPT) == ()
 
 
 def test_a_process_says_the_same_of_itself_each_time_and_the_engine_is_another(

@@ -1,3 +1,5 @@
+import pytest
+
 from sidecar.series import ModelSeries
 from sidecar.tally import Number, Tally
 from slo.signals import (
@@ -8,6 +10,8 @@ from slo.signals import (
     OBJECTIVE,
     OBJECTIVE_HASH,
     OUTCOME,
+    PROMPT_STRATA,
+    PROMPT_TOKENS,
     REQUEST_MODEL,
     REQUESTS,
     RESULT,
@@ -16,6 +20,7 @@ from slo.signals import (
     TOKENS,
     TPOT,
     TTFT,
+    TTFT_BY_PROMPT,
 )
 from tests.sidecar.rig import spec
 
@@ -82,3 +87,27 @@ def test_events_are_forgotten() -> None:
     series.judge_by(FIRST, "abc")
     series.forget_events()
     assert series.by_objective.get(id(FIRST)) is None
+
+
+@pytest.mark.parametrize(
+    ("tokens", "stratum"),
+    [
+        (0, "to_256"),
+        (256, "to_256"),
+        (257, "to_1k"),
+        (1024, "to_1k"),
+        (4096, "to_4k"),
+        (4097, "to_16k"),
+        (16384, "to_16k"),
+        (16385, "over_16k"),
+        (1 << 40, "over_16k"),
+    ],
+)
+def test_a_first_token_is_measured_by_how_long_the_prompt_was(tokens: int, stratum: str) -> None:
+    tally, series = made()
+    series.ttft_by_prompt(tokens).record(0.3)
+    assert series.ttft_by_prompt(tokens) is tally.latency(TTFT_BY_PROMPT, (M, (PROMPT_TOKENS, stratum)))
+    assert [attributes for metric, attributes, _ in tally.classics() if metric is TTFT_BY_PROMPT] == [
+        (M, (PROMPT_TOKENS, stratum))
+    ]
+    assert stratum in PROMPT_STRATA

@@ -148,7 +148,13 @@ def _parser(environ: Mapping[str, str]) -> Parser:
     add("--seed", type=int, default=0, metavar="S", help="same seed, same load (%(default)s)")
     add("--max-in-flight", type=int, default=DEFAULT_MAX_IN_FLIGHT, metavar="N", help="at once (%(default)s)")
     add("--timeout", type=float, default=DEFAULT_TIMEOUT_S, metavar="S", help="patience a request (%(default)s)")
-    add("--class", dest="request_class", default=SYNTHETIC_CLASS, metavar="NAME", help="or none (%(default)s)")
+    add(
+        "--class",
+        dest="request_class",
+        default=SYNTHETIC_CLASS,
+        metavar="NAME",
+        help="class of the requests; none: they are judged as users' are (%(default)s: no objective judges them)",
+    )
     add("--json", metavar="FILE", help="write summary and every record")
     load.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parser

@@ -6,10 +6,12 @@ counts under model `other`. New services and new layouts beyond theirs are rejec
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Protocol, TypeVar
 
 from collector import deltas
-from collector.deltas import CounterRow, Deltas, GaugeRow, LatencyKey, LatencyRow, SloRow
+from collector.deltas import CounterRow, Deltas, GaugeRow, LatencyKey, LatencyRow, SeriesKey, SloRow
+from collector.fleet import Service
 from collector.measurement import Tally
 from slo.signals import OTHER_MODEL
 
@@ -22,7 +24,6 @@ TOO_MANY_LAYOUTS = f"more than {MAX_LAYOUTS} different bucket layouts: use the s
 
 Series = tuple[str, ...]
 """What tells a series apart, whatever the instance, and last its kind: latency, slo, gauge or counter."""
-Service = tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -114,7 +115,7 @@ def _values(rows: Deltas) -> int:
 
 
 def _all_series(rows: Deltas) -> Iterator[Series]:
-    yield from (_latency(row.series.latency) for row in rows.latencies)
+    yield from (_of_series(row.series) for row in rows.latencies)
     yield from map(_slo, rows.slo)
     yield from map(_gauge, rows.gauges)
     yield from map(_counter, rows.counters)
@@ -125,6 +126,11 @@ def _other_latency(row: LatencyRow, beyond: frozenset[Series]) -> LatencyRow:
     if _latency(key) not in beyond:
         return row
     return replace(row, series=replace(row.series, latency=replace(key, model=OTHER_MODEL)))
+
+
+@lru_cache(maxsize=16_384)
+def _of_series(series: SeriesKey) -> Series:
+    return _latency(series.latency)
 
 
 def _latency(key: LatencyKey) -> Series:

@@ -236,6 +236,23 @@ class StatusTold(StatusAlert):
     objective: str
 
 
+class StatusDrift(_Answer):
+    """A latency that has shifted against its own past at this time of day, and has not come back."""
+
+    since_s: int = Field(description="when the shift began")
+    environment: str
+    service: str
+    model: str
+    signal: str
+    source: str
+    effect: float = Field(description="relative change of the p95; 0.25 is a quarter longer")
+    before_s: float = Field(description="what was usual when it began")
+    after_s: float = Field(description="what became of that")
+    count: int = Field(description="requests that it was seen in")
+    kind: Literal["server", "mix", "unknown"] = Field(description="whose doing; mix: of prompt lengths")
+    until_s: None
+
+
 class Status(_Answer):
     """Every objective as the last evaluation found it."""
 
@@ -243,5 +260,6 @@ class Status(_Answer):
     evaluator: bool = Field(description="whether this collector writes figures and notifies; of several one does")
     objectives: list[StatusObjective]
     alerts: list[StatusTold]
+    drifts: list[StatusDrift]
     total: int = Field(description="objectives that match, of which these are a part")
     next: int | None = Field(description="pass as `offset` for the objectives after these; null after the last")

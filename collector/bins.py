@@ -5,13 +5,14 @@ time they would take minutes. The text is the JSON array of `schema.rollup`, and
 begins at a digit that follows none, and its place in the array is the count of commas before it.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from collector.deltas import SeriesKey
-from collector.histogram import Counts, Histogram
+from collector.deltas import LatencyRow, SeriesKey
+from collector.histogram import Counts, Histogram, Layout
 
 _COMMA, _ZERO, _NINE = b",09"
 
@@ -29,12 +30,25 @@ class Bins:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Stored histograms of one layout: each belongs to one of `series`, and to the step that begins at its start."""
+    """Histograms of one layout: each belongs to one of `series`, and to the step that begins at its start."""
 
     series: Sequence[SeriesKey]
     of: Counts  # (histograms)
     starts_s: Counts  # (histograms)
     bins: Bins
+
+
+def sheets(rows: Iterable[LatencyRow]) -> list[Sheet]:
+    """The histograms of rows, by layout."""
+    by_layout: defaultdict[Layout, list[LatencyRow]] = defaultdict(list)
+    for row in rows:
+        by_layout[row.series.layout].append(row)
+    found = []
+    for mine in by_layout.values():
+        starts_s = np.array([row.start_s for row in mine], dtype=np.int64)
+        read = of([row.histogram for row in mine])
+        found.append(Sheet([row.series for row in mine], np.arange(len(mine)), starts_s, read))
+    return found
 
 
 def of(histograms: Sequence[Histogram]) -> Bins:

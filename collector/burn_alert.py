@@ -10,13 +10,14 @@ from collector.track import Track
 from collector.verdicts import BudgetRow
 from slo import burn
 from slo.burn import Tier
-from slo.quantity import duration_text, percent_text, plain
+from slo.quantity import about_text, duration_text, percent_text
 from slo.signals import SIGNALS
 from slo.trouble import BUDGET_EXHAUSTED
+from slo.words import breach
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Figures:
     """The figures of an alert: what its long window holds, at which burn, and what is left."""
 
     held: Held
@@ -30,10 +31,10 @@ def key(track: Track, tier: Tier) -> AlertKey:
     return AlertKey(name, track.environment, track.spec.service, track.model, track.objective.name, tier.name)
 
 
-def burning(track: Track, tier: Tier, state: Literal["pending", "firing"], *, told: Told) -> Wanted:
+def burning(track: Track, tier: Tier, state: Literal["pending", "firing"], *, figures: Figures) -> Wanted:
     """The alert of a tier that pends or fires."""
     of = key(track, tier)
-    return Wanted(of, state, _labels(track, of, tier), _burn_annotations(track, of, tier, told))
+    return Wanted(of, state, _labels(track, of, tier), _burn_annotations(track, of, tier, figures))
 
 
 def exhausted(track: Track, budget: BudgetRow) -> Wanted | None:
@@ -50,7 +51,7 @@ def exhausted(track: Track, budget: BudgetRow) -> Wanted | None:
             summary=f"Objective {track.objective.name} of {track.spec.service} has spent its error budget.",
             description=(
                 f"{_subject(track)}: {budget.bad} of {budget.good + budget.bad} events of the last {window} were bad "
-                f"({_promise(track)}); {budget.allowance:.0f} may be. Budget left: {_share(budget.remaining)}."
+                f"({breach(track.objective)}); {budget.allowance:.0f} may be. Budget left: {_share(budget.remaining)}."
             ),
             runbook_url=track.objective.runbook_url or alerting.runbook(of.name),
         ),
@@ -65,11 +66,11 @@ def _labels(track: Track, of: AlertKey, tier: Tier | None) -> alerting.Pairs:
     return alerting.labels(of, {**track.objective.labels, **routed, "owner": track.objective.owner})
 
 
-def _burn_annotations(track: Track, of: AlertKey, tier: Tier, told: Told) -> alerting.Pairs:
-    long, held, budget = duration_text(tier.long_s), told.held, told.budget
+def _burn_annotations(track: Track, of: AlertKey, tier: Tier, figures: Figures) -> alerting.Pairs:
+    long, held, budget = duration_text(tier.long_s), figures.held, figures.budget
     ends = "no bad event came in the last hour"
     if budget.exhausted_in_s is not None:
-        ends = "it is spent" if budget.exhausted_in_s == 0 else f"it ends in {_span(budget.exhausted_in_s)}"
+        ends = "it is spent" if budget.exhausted_in_s == 0 else f"it ends in {about_text(budget.exhausted_in_s)}"
     return alerting.annotations(
         summary=(
             f"Objective {track.objective.name} of {track.spec.service} burns its error budget too fast "
@@ -77,8 +78,9 @@ def _burn_annotations(track: Track, of: AlertKey, tier: Tier, told: Told) -> ale
         ),
         description=(
             f"{_subject(track)}: {held.bad} of {held.good + held.bad} events of the last {long} were bad "
-            f"({_promise(track)}; {percent_text(track.objective.allowed_bad)} may be). Burn {told.rate:.2f}, "
-            f"alert above {burn.factor_text(tier)}. Budget left: {_share(budget.remaining)}; {ends}."
+            f"({breach(track.objective)}; {percent_text(track.objective.allowed_bad)} may be). "
+            f"Burn {figures.rate:.2f}, alert above {burn.factor_text(tier)}. "
+            f"Budget left: {_share(budget.remaining)}; {ends}."
         ),
         runbook_url=track.objective.runbook_url or alerting.runbook(of.name),
     )
@@ -89,23 +91,5 @@ def _subject(track: Track) -> str:
     return f"{track.spec.service}{environment}, model {track.model}"
 
 
-def _promise(track: Track) -> str:
-    """What a bad event is, in words."""
-    signal, threshold = SIGNALS[track.objective.signal], track.objective.threshold
-    if threshold is None:
-        return f"{signal.title}: no answer"
-    texts = {"duration": duration_text(threshold), "share": percent_text(threshold)}
-    return f"{signal.title} over {texts.get(signal.threshold, plain(threshold))}"
-
-
 def _share(fraction: float) -> str:
     return f"{100 * fraction:.1f}%"
-
-
-def _span(seconds: float) -> str:
-    """A time as people say it, to two units."""
-    minutes = int(seconds // 60)
-    for unit, size, below in (("d", 1440, "h"), ("h", 60, "m")):
-        if minutes >= size:
-            return f"{minutes // size}{unit} {minutes % size // (60 if below == 'h' else 1)}{below}"
-    return f"{minutes}m" if minutes else f"{seconds:.0f}s"

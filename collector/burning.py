@@ -17,8 +17,8 @@ from collector import burn_alert
 from collector.alerting import Alert, AlertKey, Wanted
 from collector.columns import Columns, columns, or_none, runs
 from collector.histogram import Counts, Floats
-from collector.tally import Tally
 from collector.track import Track
+from collector.track_windows import TrackWindows
 from collector.verdicts import BudgetRow, BurnRow
 from collector.windows import Windows
 from slo import burn
@@ -79,10 +79,10 @@ class _Court:
     def __init__(self, windows: Windows, promises: Sequence[Promise]) -> None:
         self._windows = windows
         self._promises = promises
-        self._tally = Tally(windows, [track for one in promises for track in one.tracks])
+        self._tracks = TrackWindows(windows, [track for one in promises for track in one.tracks])
         sizes = [len(one.tracks) for one in promises]
         self._firsts: Counts = np.cumsum([0, *sizes])[:-1]
-        self._basis = [track.basis for track in self._tally.tracks]
+        self._basis = [track.basis for track in self._tracks.tracks]
         self._several = [number for number, size in enumerate(sizes) if size > 1]
         allowed = {id(one.tiers): float(one.objective.allowed_bad) for one in promises}
         self._rated: dict[int, Floats] = {}
@@ -97,7 +97,7 @@ class _Court:
     def _rates(self, window_s: int) -> Floats:
         """Burn of each track, NaN without events."""
         if window_s not in self._rated:
-            good, bad, _ = self._tally.events(window_s).T
+            good, bad, _ = self._tracks.events(window_s).T
             with np.errstate(divide="ignore", invalid="ignore"):
                 self._rated[window_s] = bad / (good + bad) / self._allowed
         return self._rated[window_s]
@@ -128,8 +128,8 @@ class _Court:
         """The columns of a stretch of promises that all have these windows."""
         rates = [self._rates(window_s) for window_s in windows_s]
         speaks = [self._worst(window_s)[first:until] for window_s in windows_s]
-        events = [self._tally.events(window_s)[who] for window_s, who in zip(windows_s, speaks, strict=True)]
-        coverage = [self._tally.coverage(window_s)[who] for window_s, who in zip(windows_s, speaks, strict=True)]
+        events = [self._tracks.events(window_s)[who] for window_s, who in zip(windows_s, speaks, strict=True)]
+        coverage = [self._tracks.coverage(window_s)[who] for window_s, who in zip(windows_s, speaks, strict=True)]
         good, bad, unsure = np.stack(events, axis=1).reshape(-1, 3).T.tolist()
         tracks = [one.tracks[0] for one in self._promises[first:until] for _ in windows_s]
         yield [self._windows.now_s] * len(tracks)
@@ -151,15 +151,15 @@ class _Court:
             yield min((self._budget(track) for track in self._of(number)), key=lambda row: row.remaining)
 
     def _budget(self, number: int) -> BudgetRow:
-        track, tick_s = self._tally.tracks[number], self._windows.plan.tick_s
+        track, tick_s = self._tracks.tracks[number], self._windows.plan.tick_s
         objective = track.objective
-        held = self._tally.held(number, objective.window)
-        age = min(max(self._tally.age_s(number), tick_s) / objective.window, 1.0)
-        bad_per_s = self._tally.held(number, HOUR_S).bad / HOUR_S
+        held = self._tracks.held(number, objective.window)
+        age = min(max(self._tracks.age_s(number), tick_s) / objective.window, 1.0)
+        bad_per_s = self._tracks.held(number, HOUR_S).bad / HOUR_S
         left = burn.budget(objective, good=held.good, bad=held.bad, age=age, bad_per_s=bad_per_s)
         who = self._windows.now_s, track.environment, track.spec.service, track.model, objective.name
         figures = float(left.allowance), left.remaining, left.exhausted_in_s
-        coverage = self._tally.covered(number, objective.window)
+        coverage = self._tracks.covered(number, objective.window)
         return BudgetRow(*who, held.good, held.bad, *figures, coverage, self._basis[number])
 
     def stirred(self, alerts: Mapping[AlertKey, Alert]) -> set[tuple[int, Tier]]:
@@ -179,12 +179,12 @@ class _Court:
                 tiers[tier.long_s].extend([tier] * (until - first))
             first = until
         for long_s, of in tracks.items():
-            good, bad, _ = self._tally.events(long_s)[of].T
+            good, bad, _ = self._tracks.events(long_s)[of].T
             alike = {id(tier): tier for tier in tiers[long_s]}  # equal tiers of two objectives are two objects
             needed = {number: float(tier.bad_share_needed) for number, tier in alike.items()}
             asked = np.array([needed[id(tier)] for tier in tiers[long_s]])
             counts = np.array([tier.min_bad_events for tier in tiers[long_s]])
-            near = bad * self._tally.coverage(long_s)[of] >= asked * (good + bad) * NEARLY
+            near = bad * self._tracks.coverage(long_s)[of] >= asked * (good + bad) * NEARLY
             for place in np.flatnonzero(near & (bad >= counts)).tolist():
                 yield int(np.searchsorted(self._firsts, of[place], side="right")) - 1, tiers[long_s][place]
 
@@ -218,12 +218,12 @@ class _Court:
             return None
         rates = self._rates(tier.long_s)
         worst = int(self._worst(tier.long_s)[number])
-        held = self._tally.held(worst, tier.long_s)
+        held = self._tracks.held(worst, tier.long_s)
         return burn_alert.burning(
-            track, tier, state, told=burn_alert.Told(held, float(np.nan_to_num(rates[worst])), budget)
+            track, tier, state, figures=burn_alert.Figures(held, float(np.nan_to_num(rates[worst])), budget)
         )
 
     def _counts(self, number: int, tier: Tier, window_s: int) -> WindowCounts:
-        held = self._tally.held(number, window_s)
-        spans = self._tally.bad_spans(number, window_s, spread_s=tier.spread_s)
-        return WindowCounts(held.good, held.bad, self._tally.covered(number, window_s), spans)
+        held = self._tracks.held(number, window_s)
+        spans = self._tracks.bad_spans(number, window_s, spread_s=tier.spread_s)
+        return WindowCounts(held.good, held.bad, self._tracks.covered(number, window_s), spans)

@@ -1,9 +1,9 @@
 """`firsttoken collector`: the command line, and the environment behind each flag.
 
-A flag wins over its environment variable `FIRSTTOKEN_<FLAG>`, that over the default. Exit codes: 0 ended by a signal,
-2 usage or bad input, with one line on stderr that says what, where and what would be right. Passwords come from files
-or the environment, never from the command line, where every user of the machine can read them. The rooms behind are
-imported only once the line is understood.
+A flag wins over its environment variable `FIRSTTOKEN_<FLAG>`, that over the default; an empty variable counts as not
+set. Exit codes: 0 ended by a signal, 2 usage or bad input, with one line on stderr that says what, where and what would
+be right. Passwords come from files or the environment, never from the command line, where every user of the machine can
+read them. The rooms behind are imported only once the line is understood.
 """
 
 import argparse
@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from collector import ddl
-from collector.errors import CollectorError
-from collector.options import GRPC, OFF, UsageError, settings, switched_on, version
+from collector.errors import CollectorError, UsageError
+from collector.options import GRPC, OFF, settings, switched_on, version
+from slo.flags import variable
 from slo.source import SpecError
 
 PROGRAM = "firsttoken collector"
@@ -38,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
         return _print_schema(typed[1:]) if typed[:1] == ["schema"] else _collect(typed)
     except SpecError as error:
         print(f"{PROGRAM}: {'; '.join(map(str, error.problems))}", file=sys.stderr)
-    except (UsageError, CollectorError) as error:
+    except CollectorError as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
     return 2
 
@@ -71,18 +72,18 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
 
     def flag(name: str, default: str | None, meaning: str, metavar: str) -> None:
         shown = f" (default {default})" if default else ""
-        value = environ.get(_variable(name), default)
+        value = environ.get(variable(name)) or default
         flags.add_argument(f"--{name}", default=value, metavar=metavar, help=meaning + shown)
 
     def several(name: str, default: list[str], meaning: str, metavar: str, *, parted_by: str) -> None:
-        value = environ.get(_variable(name))
-        usual = default if value is None else value.split(parted_by)
+        value = environ.get(variable(name))
+        usual = [part.strip() for part in value.split(parted_by)] if value else default
         flags.add_argument(
             f"--{name}", action=_Several, default=usual, metavar=metavar, help=f"{meaning}; may be repeated"
         )
 
     def switch(name: str, meaning: str) -> None:
-        is_on = switched_on(_variable(name), environ.get(_variable(name), ""))
+        is_on = switched_on(variable(name), environ.get(variable(name), ""))
         flags.add_argument(f"--{name}", action="store_true", default=is_on, help=meaning)
 
     several("slo", ["slo.yaml"], "slo.yaml, or a folder of such (default ./slo.yaml)", "FILE", parted_by=os.pathsep)
@@ -117,10 +118,6 @@ class _Several(argparse.Action):
         typed.append(value)
         setattr(namespace, f"_{self.dest}", typed)
         setattr(namespace, self.dest, typed)
-
-
-def _variable(name: str) -> str:
-    return "FIRSTTOKEN_" + name.upper().replace("-", "_")
 
 
 class _JsonLines(logging.Formatter):

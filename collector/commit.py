@@ -5,16 +5,18 @@ back, and two collectors on one database must not do so with the same row at onc
 same lock.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Select, select, text
 from sqlalchemy.engine import Connection
 
 from collector import rows, schema, upsert
-from collector.deltas import Deltas, LatencyRow
+from collector.deltas import Deltas, LatencyRow, latency_place
 from collector.evaluate import Alert
 from collector.histogram import merge
+from collector.stacks import on_own_stack
 
 KEYS_PER_QUESTION = 500
 WRITE_LOCK = 4_318_002
@@ -37,15 +39,19 @@ def counted(connection: Connection, digests: Collection[bytes]) -> set[bytes]:
     return found
 
 
-def write_deltas(connection: Connection, deltas: Deltas, *, step_s: int, at_s: int) -> None:
-    """Add the deltas to what is there. `at_s` is now, for what is forgotten by age."""
-    write_latencies(connection, deltas.latencies, step_s=step_s)
+def write_deltas(
+    connection: Connection, deltas: Deltas, *, step_s: int, at_s: int, named: Set[int] = frozenset()
+) -> None:
+    """Add the deltas to what is there. `at_s` is now, for what is forgotten by age; `named` are numbers of series
+    that the database knows already."""
+    write_latencies(connection, deltas.latencies, step_s=step_s, named=named)
     upsert.SLO_COUNT.write(connection, (rows.slo_count(row, step_s=step_s) for row in deltas.slo))
     upsert.GAUGE.write(connection, (rows.gauge(row, step_s=step_s) for row in deltas.gauges))
     upsert.COUNTER.write(connection, (rows.counter(row, step_s=step_s) for row in deltas.counters))
     upsert.KNOWN.write(connection, (rows.known(row, step_s=step_s) for row in deltas.known))
     upsert.INSTANCE.write(connection, map(rows.instance, deltas.instances))
-    upsert.STREAM.write(connection, (rows.stream(row, at_s=at_s) for row in deltas.streams))
+    streams = on_own_stack(connection, lambda: [rows.stream(row, at_s=at_s) for row in deltas.streams])
+    upsert.STREAM.write(connection, streams)
 
 
 def write_digests(connection: Connection, digests: Iterable[bytes], *, at_s: int) -> None:
@@ -59,36 +65,37 @@ def write_alerts(connection: Connection, alerts: Sequence[Alert], transitions: S
     upsert.ALERT_EVENT.write(connection, map(rows.alert_event, transitions))
 
 
-def write_latencies(connection: Connection, latencies: Sequence[LatencyRow], *, step_s: int) -> None:
+def write_latencies(
+    connection: Connection, latencies: Sequence[LatencyRow], *, step_s: int, named: Set[int] = frozenset()
+) -> None:
     """Merge histograms into the rows of their series and step."""
-    by_id = {rows.series_id(row.series): row.series for row in latencies}
+    by_id = {row.series.id: row.series for row in latencies if row.series.id not in named}
     upsert.SERIES.write(connection, (rows.series(by_id[key]) for key in sorted(by_id)))
-    ordered = sorted(latencies, key=_place)
-    merged = [row for part in _parts(ordered) for row in _merged(connection, part, step_s=step_s)]
-    upsert.ROLLUP.write(connection, merged)
+    ordered = sorted(latencies, key=latency_place)
+    for part in _parts(ordered):
+        stored = connection.execute(_stored(part, step_s=step_s)).all()
+        upsert.ROLLUP.write(connection, on_own_stack(connection, partial(_merged, part, stored, step_s=step_s)))
 
 
-def _place(row: LatencyRow) -> tuple[int, int]:
-    return row.start_s, rows.series_id(row.series)
-
-
-def _merged(connection: Connection, part: list[LatencyRow], *, step_s: int) -> list[upsert.Row]:
+def _merged(part: Sequence[LatencyRow], stored: Sequence[rows.Stored], *, step_s: int) -> list[upsert.Row]:
     """The rows as they stand once `part` is merged into those that are stored."""
-    places = [_place(row) for row in part]
-    stored = {(row.start_s, row.series_id): row for row in connection.execute(_stored(places, step_s=step_s))}
-    new = []
-    for place, row in zip(places, part, strict=True):
-        if place in stored:
-            before = rows.rollup_histogram(stored[place], row.series.layout)
-            row = LatencyRow(row.series, row.start_s, merge(before, row.histogram))  # noqa: PLW2901  the same row, grown
-        new.append(rows.rollup(row, step_s=step_s))
-    return new
+    if not stored:
+        return rows.rollups(part, step_s=step_s)
+    held = {(row.start_s, row.series_id): row for row in stored}
+    return rows.rollups([_grown(row, held.get(latency_place(row))) for row in part], step_s=step_s)
 
 
-def _stored(places: list[tuple[int, int]], *, step_s: int) -> Select[tuple[object, ...]]:
-    """The rows at the places, and more: each step of them with each series. SQLite finds these by its key, but reads
-    the whole table for pairs."""
-    starts, ids = sorted({start_s for start_s, _ in places}), sorted({series_id for _, series_id in places})
+def _grown(row: LatencyRow, before: rows.Stored | None) -> LatencyRow:
+    if before is None:
+        return row
+    one = rows.rollup_histogram(before, row.series.layout)
+    return LatencyRow(row.series, row.start_s, merge(one, row.histogram))
+
+
+def _stored(part: Sequence[LatencyRow], *, step_s: int) -> Select[tuple[object, ...]]:
+    """The rows at the places of these, and more: each step of them with each series. SQLite finds these by its key,
+    but reads the whole table for pairs."""
+    starts, ids = sorted({row.start_s for row in part}), [row.series.id for row in part]
     table = schema.rollup
     return select(table).where(table.c.step_s == step_s, table.c.start_s.in_(starts), table.c.series_id.in_(ids))
 

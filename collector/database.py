@@ -34,6 +34,19 @@ PREPARE_TIMEOUT_S = 3600
 JOURNAL_LIMIT_BYTES = 8 << 20
 POOL_SIZE = 5
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
+_PARAMETERS: dict[str, dict[str, str]] = {
+    "sqlite": {},
+    "postgresql": {
+        "host": "host",
+        "port": "port",
+        "sslmode": "ssl",
+        "ssl": "ssl",
+        "passfile": "passfile",
+        "target_session_attrs": "target_session_attrs",
+        "prepared_statement_cache_size": "prepared_statement_cache_size",  # 0 behind a pooler of transactions
+    },
+}
+"""What may stand behind the `?` of a URL, and what the driver calls it."""
 _READING = "firsttoken_reading"
 
 
@@ -66,7 +79,20 @@ def database_url(text: str) -> URL:
         raise UnusableDatabaseError("a database in memory keeps no promise: name a file, as sqlite:///firsttoken.db")
     if backend != "sqlite" and importlib.util.find_spec("asyncpg") is None:
         raise UnusableDatabaseError("PostgreSQL needs asyncpg: install firsttoken[postgres]")
-    return url.set(drivername=_DRIVERS[backend])
+    return _understood(url.set(drivername=_DRIVERS[backend]))
+
+
+def _understood(url: URL) -> URL:
+    """The URL with its parameters in the driver's words; raises `UnusableDatabaseError` for one that it does not know:
+    it would take it for an argument of its own."""
+    known = _PARAMETERS[url.get_backend_name()]
+    strange = sorted(set(url.query) - set(known))
+    if strange:
+        right = (
+            f"write {', '.join(known)}; the rest by libpq's variables, as PGSSLROOTCERT" if known else "leave it out"
+        )
+        raise UnusableDatabaseError(f"the database's URL has a parameter {strange[0]}: {right}")
+    return url.set(query={known[name]: value for name, value in url.query.items()})
 
 
 async def open_database(url: URL, *, now_s: int | None = None) -> AsyncEngine:
@@ -95,12 +121,17 @@ def held_alone(url: URL) -> Iterator[None]:
     """Hold an SQLite file against other collectors until the block ends: each would see only what was sent to itself,
     and they would write their figures over each other's. Readers are not held up.
 
-    The file must be there. Raises `UnusableDatabaseError` when another collector holds it.
+    Comes before `open_database`: the tables of a collector that runs are not changed under it. Makes the file where
+    there is none. Raises `UnusableDatabaseError` when that cannot be, or another collector holds it.
     """
     if url.get_backend_name() != "sqlite":
         yield
         return
-    file = os.open(str(url.database), os.O_RDONLY)
+    try:
+        file = os.open(str(url.database), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        right = "name a file in a folder that is there, where this user may write"
+        raise UnusableDatabaseError(f"database {shown(url)} cannot be used: {error.strerror}: {right}") from error
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

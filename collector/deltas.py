@@ -5,14 +5,16 @@ one row per key and step, and rows are sorted by key, so that a store can upsert
 a repeated key in one statement and deadlocks on opposite orders).
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from collector.histogram import Histogram, Layout, merge
-from collector.measurement import Tally
+from collector.measurement import Resource, Tally
 
 Row = TypeVar("Row")
 
@@ -39,17 +41,31 @@ class SeriesKey:
     instance: str
     layout: Layout
     censored: bool = False
+    id: int = field(init=False, repr=False, compare=False, default=0)
+    """Made from the key alone, so that every writer of every database gives a series the same number."""
 
-    @property
-    def order(self) -> tuple[str, str, str, str, str, str, str, bool]:
+    def __post_init__(self) -> None:
         of = self.latency
-        whose = of.environment, of.service, of.model, of.signal, of.source
-        return *whose, self.instance, self.layout.text, self.censored
+        names = of.environment, of.service, of.model, of.signal, of.source, self.instance
+        text = "\0".join((*names, self.layout.text, str(self.censored)))
+        number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], signed=True)
+        object.__setattr__(self, "id", number)
+
+    def __hash__(self) -> int:
+        # The key of much, at every interval.
+        return self.id
+
+
+@lru_cache(maxsize=16_384)
+def series_of(who: Resource, model: str, signal: str, layout: Layout, *, censored: bool = False) -> SeriesKey:
+    """The series of one latency of a sender. The same ones come at every interval, so their keys are kept."""
+    latency = LatencyKey(who.environment, who.service, model, signal, who.source)
+    return SeriesKey(latency, who.instance, layout, censored)
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyRow:
-    """Values of one series in one step."""
+    """Values of one series in one step; sorted by step and number of the series, as its table is."""
 
     series: SeriesKey
     start_s: int
@@ -182,7 +198,12 @@ def folded_latencies(rows: Iterable[LatencyRow]) -> tuple[LatencyRow, ...]:
     def add(a: LatencyRow, b: LatencyRow) -> LatencyRow:
         return LatencyRow(a.series, a.start_s, merge(a.histogram, b.histogram))
 
-    return _folded(rows, lambda row: (row.series.order, row.start_s), add)
+    return _folded(rows, latency_place, add)
+
+
+def latency_place(row: LatencyRow) -> tuple[int, int]:
+    """What tells latency rows of one step length apart, and puts them in the order of their table."""
+    return row.start_s, row.series.id
 
 
 def folded_slo(rows: Iterable[SloRow]) -> tuple[SloRow, ...]:

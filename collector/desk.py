@@ -18,9 +18,10 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from collector import history, readiness, selfmetrics, view
+from collector.alerting import Alert
 from collector.asked import StatusAsked
 from collector.errors import UnavailableError
-from collector.evaluate import Alert, Evaluation
+from collector.evaluate import Evaluation
 from collector.reader import Reader
 from collector.selfmetrics import Family, Size, Work
 from collector.status import status
@@ -61,7 +62,7 @@ class Desk:
     _reading: asyncio.Task[None] | None = None
     _made: _Made | None = None
     _making: asyncio.Task[_Made] | None = None
-    _seen: tuple[_Made, history.History, view.Page] | None = None
+    _page: tuple[_Made, history.History, view.Page] | None = None
     _size: Size | None = None
     _sized_s: float = float("-inf")
 
@@ -131,14 +132,14 @@ class Desk:
         except UnavailableError as error:
             log.warning("the page shows no history: %s", error)
 
-    async def seen(self) -> view.Page:
+    async def page(self) -> view.Page:
         """The page as values, made once for everybody."""
         past, made = await self.past(), await self._current()
-        if self._seen is None or self._seen[0] is not made or self._seen[1] is not past:
+        if self._page is None or self._page[0] is not made or self._page[1] is not past:
             tick_s, deliveries = self.store.ledger.plan.tick_s, self.ticks.notifier.deliveries
-            page = view.page(view.Seen(made.specs, made.status, past, made.alerts, tick_s, deliveries))
-            self._seen = made, past, page
-        return self._seen[2]
+            seen = view.Seen(made.specs, made.status, past, made.alerts, tick_s, deliveries)
+            self._page = made, past, view.page(seen)
+        return self._page[2]
 
     def trouble(self) -> str | None:
         """Why the collector is not ready, in words; None when it is."""

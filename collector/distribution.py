@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from collector.histogram import MAX_SCALE, MIN_SCALE, SCALE, Counts, Histogram, Layout
 from collector.measurement import MAX_COUNT, MAX_VALUE, RejectedError
 from collector.quantile import buckets, estimated_sum
-from collector.sealed import ExplicitPoint, ExponentialPoint, HistogramPoint, unpacked_explicit, unpacked_exponential
+from collector.sealed import ExplicitPoint, ExponentialPoint, HistogramPoint, packed
 
 MAX_BUCKETS = 4096
 MAX_ZERO_S = 0.001
@@ -63,10 +63,11 @@ class Distributions:
         """Take an exponential point."""
         place, self._added = self._added, self._added + 1
         positive, scale, zero_count = point.positive, point.scale, point.zero_count
-        offset, packed = positive.offset, positive.bucket_counts
-        if not packed and point.count > zero_count:
-            packed = b"".join(map(_varint, unpacked_exponential(point)))
-        fault = _exponential_fault(point, scale, offset, packed)
+        if not positive.bucket_counts and point.count > zero_count:
+            point = packed(point)
+            positive = point.positive
+        offset, counts = positive.offset, positive.bucket_counts
+        fault = _exponential_fault(point, scale, offset, counts)
         if fault:
             self._faults[place] = fault
             return
@@ -75,7 +76,7 @@ class Distributions:
         column.place.append(place)
         column.point.append(point)
         column.cumulative.append(cumulative)
-        column.packed.append(packed)
+        column.packed.append(counts)
         column.layout.append(_LAYOUTS[scale - shift])
         column.offset.append(offset)
         column.shift.append(min(shift, MAX_SHIFT))
@@ -84,23 +85,22 @@ class Distributions:
     def add_explicit(self, point: ExplicitPoint, *, cumulative: bool) -> None:
         """Take a point between bounds."""
         place, self._added = self._added, self._added + 1
-        packed, bounds = point.bucket_counts, point.explicit_bounds
-        if not packed or not bounds:
-            counts, edges = unpacked_explicit(point)
-            packed, bounds = np.array(counts, "<u8").tobytes(), np.array(edges, "<f8").tobytes()
+        if not point.bucket_counts or not point.explicit_bounds:
+            point = packed(point)
+        counts, bounds = point.bucket_counts, point.explicit_bounds
         try:
             layout = _explicit_layout(bounds)
         except RejectedError as error:
             self._faults[place] = str(error)
             return
-        if len(packed) != len(bounds) + 8:
+        if len(counts) != len(bounds) + 8:
             self._faults[place] = _NO_BOUNDS
             return
         column = self._explicit
         column.place.append(place)
         column.point.append(point)
         column.cumulative.append(cumulative)
-        column.packed.append(packed)
+        column.packed.append(counts)
         column.layout.append(layout)
         column.offset.append(0)
         column.shift.append(0)
@@ -119,15 +119,15 @@ class Distributions:
         return found
 
 
-def _exponential_fault(point: ExponentialPoint, scale: int, offset: int, packed: bytes) -> str:
+def _exponential_fault(point: ExponentialPoint, scale: int, offset: int, counts: bytes) -> str:
     """What is wrong with a point before its counts are looked at; '' when nothing is."""
     if scale < MIN_SCALE:
         return f"scale {scale}: below {MIN_SCALE} a bucket says nothing"
     # Each count takes a byte at least: no bucket lies further up than that.
-    size = len(packed)
+    size = len(counts)
     if size and max(abs(offset), abs(offset + size)) * 2.0**-scale > MAX_LOG2_S:
         return "a bucket beyond any latency"
-    if size and packed[-1] >= _MORE:
+    if size and counts[-1] >= _MORE:
         return "bucket counts that cannot be read"
     if not 0 <= point.zero_threshold <= MAX_ZERO_S:
         return f"a zero threshold above {MAX_ZERO_S} s hides latencies"
@@ -175,14 +175,6 @@ def _varints(packed: Packed) -> tuple[NDArray[np.uint64], Counts]:
         values[has] |= group.astype(np.uint64) << np.uint64(7 * place)
     values[lengths > _VARINT_BYTES] = np.uint64(2**64 - 1)
     return values, sizes
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= _MORE:
-        out.append(value & _MORE - 1 | _MORE)
-        value >>= 7
-    return bytes((*out, value))
 
 
 def _histograms(column: _Column, wire: NDArray[np.uint64], sizes: Counts) -> Iterator[Histogram | str]:

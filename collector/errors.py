@@ -1,6 +1,7 @@
 """The one tree of the collector's shells.
 
 CollectorError
+├── UsageError             a flag or its variable says what cannot be: exit code 2
 ├── UnusableDatabaseError  the database named cannot be used at all: the command ends with exit code 2
 ├── ListenError            the address cannot be listened on: exit code 2
 ├── TlsError               the files of TLS cannot be used: exit code 2 at the start, told and kept out later
@@ -10,11 +11,18 @@ CollectorError
 ├── UntoldError            a receiver of alerts did not take what it was told: it is told again
 ├── PayloadError           their fault: bytes that are not the OTLP message they claim to be: 400
 └── RefusedError           their fault: a status and what would be right
+
+A single point or span that is its sender's fault is no shell's error: `measurement.RejectedError` names it, and it is
+counted.
 """
 
 
 class CollectorError(Exception):
     """What went wrong, with what, and what would be right, in one line."""
+
+
+class UsageError(CollectorError):
+    """Bad input from whoever typed the command; the message is one line for them."""
 
 
 class UnusableDatabaseError(CollectorError):

@@ -4,16 +4,16 @@ Pure: what it gives depends on the windows, the alerts that were, and the moment
 stand with counts of 0 and no burn; an unknown value is None, never 0.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from collector import trouble
+from collector import drift_alert, trouble
 from collector.alerting import Alert, AlertKey, next_alerts
 from collector.burning import Promise, judge
 from collector.columns import Columns
 from collector.percentiles import PercentileRow, percentiles
 from collector.track import tracks
-from collector.verdicts import BudgetRow, BurnRow
+from collector.verdicts import BudgetRow, BurnRow, DriftRow
 from collector.windows import Windows
 from slo import burn
 
@@ -23,7 +23,7 @@ __all__ = ["Alert", "AlertKey", "BudgetRow", "BurnRow", "Evaluation", "Percentil
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """All that one tick says. `alerts` are those pending, firing or resolved just now; `transitions` those whose state
-    changed now."""
+    changed now; `drifts` those that were open before."""
 
     at_s: int
     percentiles: Columns[PercentileRow]
@@ -31,19 +31,24 @@ class Evaluation:
     budgets: Columns[BudgetRow]
     alerts: tuple[Alert, ...]
     transitions: tuple[Alert, ...]
+    drifts: tuple[DriftRow, ...] = ()
 
     def __hash__(self) -> int:
         """By itself, not by thousands of figures: what is made of an evaluation is made once."""
         return id(self)
 
 
-def evaluate(windows: Windows, *, alerts: Mapping[AlertKey, Alert], now_s: int) -> Evaluation:
+def evaluate(
+    windows: Windows, *, alerts: Mapping[AlertKey, Alert], now_s: int, drifts: Iterable[DriftRow] = ()
+) -> Evaluation:
     """Judge the windows, which were advanced to this very moment. `alerts` are those pending or firing after the last
-    evaluation."""
+    evaluation, `drifts` those open then."""
     judgement = judge(windows, list(_promises(windows)), alerts=alerts)
     troubles = trouble.wanted(windows, alerts=alerts, now_s=now_s)
-    held, changed = next_alerts([*judgement.wanted, *troubles], alerts, now_s=now_s)
-    return Evaluation(now_s, percentiles(windows), judgement.burns, judgement.budgets, held, changed)
+    drifts = tuple(drifts)
+    drifting = drift_alert.wanted(drifts, plan=windows.plan, now_s=now_s)
+    held, changed = next_alerts([*judgement.wanted, *troubles, *drifting], alerts, now_s=now_s)
+    return Evaluation(now_s, percentiles(windows), judgement.burns, judgement.budgets, held, changed, drifts)
 
 
 def _promises(windows: Windows) -> Iterator[Promise]:

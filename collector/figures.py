@@ -18,6 +18,7 @@ from sqlalchemy.engine import Connection
 from collector import schema
 from collector.columns import Columns, Run
 from collector.evaluate import Evaluation
+from collector.upsert import execute_many
 
 MINUTE_S = 60
 MAX_EVERY_TICK = 20_000
@@ -56,7 +57,7 @@ def _insert(connection: Connection, table: Table, rows: Columns[Any]) -> None:
         text = _text(table, shared, run.several, connection.dialect.name)
         waiting = _together(rows.held, run, shared=shared)
         while part := list(islice(waiting, max(ROWS_PER_STATEMENT // run.several, 1))):
-            connection.exec_driver_sql(text, part)
+            execute_many(connection, text, part)
 
 
 def _together(held: Sequence[Sequence[Any]], run: Run, *, shared: int) -> Iterator[tuple[Any, ...]]:

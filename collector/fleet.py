@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from collector.deltas import GaugeRow, InstanceRow, folded_instances
+from collector.measurement import NS
 
 FRESH_S = 60
 """How long a gauge says something about now after it was sent: several export intervals."""
@@ -77,7 +78,7 @@ class Fleet:
             recent = sorted(held.items(), key=lambda item: item[1].last_s)[-MAX_INSTANCES:]
             self._instances[service] = {at: row for at, row in recent if now_s - row.last_s <= KEEP_S}
         for key, values in self._gauges.items():
-            self._gauges[key] = {at: row for at, row in values.items() if now_s - row.last_ns // 10**9 <= FRESH_S}
+            self._gauges[key] = {at: row for at, row in values.items() if now_s - row.last_ns // NS <= FRESH_S}
 
     def services(self) -> frozenset[Service]:
         """Every service ever heard of."""
@@ -95,5 +96,5 @@ class Fleet:
         return tuple(
             Reading(row.instance, row.model, row.attribute, row.last)
             for row in self._gauges.get((service, name), {}).values()
-            if now_s - row.last_ns // 10**9 <= FRESH_S
+            if now_s - row.last_ns // NS <= FRESH_S
         )

@@ -14,7 +14,9 @@ from sqlalchemy.engine import Connection
 
 from collector import recall, schema
 from collector.columns import Columns
-from collector.evaluate import BurnRow, Evaluation, PercentileRow
+from collector.evaluate import Evaluation
+from collector.percentiles import QUANTILES, PercentileRow
+from collector.verdicts import BurnRow
 from slo.signals import ENGINE_RUNNING, ENGINE_WAITING, IN_FLIGHT, KV_OCCUPANCY
 
 SPAN_S = 3 * 3600
@@ -24,7 +26,6 @@ MAX_ENDED = 20
 RECENT_TICKS = 180
 MAX_ROWS = 100_000
 """Rows of a table that are looked at: with many models the past that is shown is shorter."""
-QUANTILES = ("p50", "p90", "p95", "p99", "p999")
 _GAUGES = (KV_OCCUPANCY.sql, ENGINE_WAITING.sql, ENGINE_RUNNING.sql, IN_FLIGHT.sql)
 
 Key = tuple[str, str, str, str]
@@ -51,9 +52,8 @@ class History:
     """The past from `since_s` to `until_s`, at most SPAN_S.
 
     `percentiles`: (environment, service, model, signal) -> column -> points, over a window of `window_s` (a quantile
-    that is unknown is what it is known to exceed); `burns`:
-    (environment, service, model, objective) -> points, over the same; `gauges`: (service, name) -> points, the highest
-    of all instances.
+    that is unknown is what it is known to exceed); `burns`: (environment, service, model, objective) -> points, over
+    the same; `gauges`: (service, name) -> points, the highest of all instances.
     """
 
     since_s: int
@@ -82,6 +82,7 @@ class Recent:
     _ticks: deque[_Tick] = field(default_factory=lambda: deque(maxlen=RECENT_TICKS))
 
     def add(self, evaluation: Evaluation) -> None:
+        """Keep what a tick found, and let go of the oldest beyond `RECENT_TICKS` or `MAX_ROWS`."""
         percentiles = evaluation.percentiles.where("window_s", self.window_s)
         burns = evaluation.burns.where("window_s", self.window_s)
         self._ticks.append(_Tick(evaluation.at_s, percentiles, burns))
@@ -106,6 +107,7 @@ def chart_window_s(windows_s: Iterable[int]) -> int:
 
 
 def empty(until_s: int, *, window_s: int) -> History:
+    """A past of which nothing is known."""
     return History(until_s - SPAN_S, until_s, window_s, {}, {}, {}, ())
 
 

@@ -36,6 +36,7 @@ from collector.deltas import (
 )
 from collector.errors import GapError
 from collector.histogram import Facts, Histogram, Layout, histogram
+from collector.stacks import on_own_stack
 
 ENTRIES_PER_PAGE = 200
 KEPT_S = 900
@@ -85,12 +86,14 @@ def after(connection: Connection, mark: Mark) -> list[Entry]:
         found = found[1:]
     elif found and found[0].seq != 1:
         raise GapError(f"the journal begins at commit {found[0].seq}")
-    return [Entry(Mark(row.seq, row.stamp), decoded(row.payload)) for row in found[:ENTRIES_PER_PAGE]]
+    page = found[:ENTRIES_PER_PAGE]
+    read = on_own_stack(connection, lambda: [decoded(row.payload) for row in page])
+    return [Entry(Mark(row.seq, row.stamp), deltas) for row, deltas in zip(page, read, strict=True)]
 
 
 def append(connection: Connection, entry: Entry, *, at_s: int) -> None:
     """Write what this transaction adds."""
-    mark, payload = entry.mark, encoded(entry.deltas)
+    mark, payload = entry.mark, on_own_stack(connection, lambda: encoded(entry.deltas))
     row = {"seq": mark.seq, "stamp": mark.stamp, "at_s": at_s, "payload": payload}
     connection.execute(insert(schema.journal), row)
 

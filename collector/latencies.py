@@ -9,7 +9,6 @@ together (model `*`: their histograms are added, their percentiles are never ave
 is heard of, and until then a tick reads it as it is.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,9 +25,14 @@ from collector.fleet import Service
 from collector.histogram import Counts, Layout
 from collector.plane import Plane
 from collector.quantile import Buckets
-from slo.signals import ALL_MODELS
+from slo.signals import ALL_MODELS, TTFT_STRATA
 
 NOWHERE = -1
+STRATA = frozenset(TTFT_STRATA.values())
+STRATUM_WINDOWS_S = (300, 1800, 86400)
+"""The windows of a latency by prompt length: what `drift_watch` asks for, and no more."""
+MAX_KEPT = 65_536
+"""Series of which is kept where they belong: of more it is found anew."""
 _STATIC = ("environment", "service", "model", "signal", "source")
 
 
@@ -137,21 +141,17 @@ class Latencies:
         self._now_s = now_s
         self._kept_s = kept_s
         self._places: dict[LatencyKey, _Place] = {}
+        self._lanes: dict[SeriesKey, tuple[_Place, int]] = {}
         self._roster: Roster | None = None
         self.planes: dict[Layout, Plane] = {}
 
     def add(self, rows: Iterable[LatencyRow]) -> None:
-        """Take in committed rows, of any age and in any order."""
-        by_layout: defaultdict[Layout, list[tuple[int, LatencyRow]]] = defaultdict(list)
-        for row in rows:
-            by_layout[row.series.layout].append((self._lane(row.series, row.start_s), row))
-        for layout, held in by_layout.items():
-            lanes = np.array([lane for lane, _ in held], dtype=np.int64)
-            starts_s = np.array([row.start_s for _, row in held], dtype=np.int64)
-            self.planes[layout].add(lanes, starts_s, bins.of([row.histogram for _, row in held]))
+        """Take in rows, of any age and in any order."""
+        for sheet in bins.sheets(rows):
+            self.add_sheet(sheet)
 
     def add_sheet(self, sheet: Sheet) -> None:
-        """Take in stored histograms, of any age and in any order."""
+        """Take in histograms, of any age and in any order."""
         firsts_s = np.full(len(sheet.series), np.iinfo(np.int64).max)
         np.minimum.at(firsts_s, sheet.of, sheet.starts_s)
         lanes = [self._lane(series, first_s) for series, first_s in zip(sheet.series, firsts_s.tolist(), strict=True)]
@@ -193,10 +193,19 @@ class Latencies:
 
     def _lane(self, series: SeriesKey, first_s: int) -> int:
         """The lane of a series that is heard of from then on."""
+        found = self._lanes.get(series)
+        if found is None:
+            if len(self._lanes) >= MAX_KEPT:  # instances come and go
+                self._lanes.clear()
+            found = self._lanes[series] = self._found(series, first_s)
+        place, lane = found
+        place.first_s = min(place.first_s, first_s)
+        return lane
+
+    def _found(self, series: SeriesKey, first_s: int) -> tuple[_Place, int]:
         place = self._places.get(series.latency)
         if place is None:
             place = self._places[series.latency] = _Place(first_s)
-        place.first_s = min(place.first_s, first_s)
         lanes = place.waits if series.censored else place.values
         lane = lanes.get(series.layout)
         if lane is None:
@@ -205,21 +214,23 @@ class Latencies:
                 self.planes[series.layout] = plane
             lane = lanes[series.layout] = self.planes[series.layout].new_lane()
             self._roster = None
-        return lane
+        return place, lane
 
     def _listed(self) -> Roster:
         keys = sorted(self._places, key=attrgetter("environment", "service", "signal", "source", "model"))
         together: dict[LatencyKey, tuple[int, int]] = {}
         for line, some in groupby(enumerate(keys), key=lambda item: replace(item[1], model=ALL_MODELS)):
             places = [place for place, _ in some]
-            if len(places) > 1:
+            if len(places) > 1 and line.signal not in STRATA:
                 together[line] = places[0], places[-1] + 1
         lines = (*keys, *together)
         starts, ends = np.array(list(together.values()), dtype=np.int64).reshape(-1, 2).T
         kept_s = {service: set(self._kept_s(service)) for service in {line.service for line in lines}}
         segments = []
         for window_s in self._windows_s:
-            mine = [number for number, line in enumerate(lines) if window_s in kept_s[line.service]]
+            of_strata = window_s in STRATUM_WINDOWS_S
+            kept = [window_s in kept_s[line.service] and (of_strata or line.signal not in STRATA) for line in lines]
+            mine = [number for number, is_kept in enumerate(kept) if is_kept]
             segments.append((window_s, np.array(mine, dtype=np.int64)))
         held = tuple(self._places[key] for key in keys)
         lanes = {layout: _lanes(held, layout) for layout in self.planes}

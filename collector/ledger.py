@@ -17,21 +17,22 @@ from collector.bins import Sheet
 from collector.deltas import Deltas, LatencyRow, StreamRow, concat
 from collector.histogram import Histogram
 from collector.journal import START, Entry, Mark
-from collector.measurement import Batch
+from collector.measurement import NS, Batch
 from collector.rollup import Intake, fold
-from collector.streams import NS
 from collector.windows import Plan, Windows
 
 
 @dataclass(slots=True)
 class Ledger:
-    """The windows, the last points of cumulative streams and the series seen, as the database has them."""
+    """The windows, the last points of cumulative streams and the series seen, as the database has them. `named` are
+    the numbers of series whose names are stored, as of lately."""
 
     plan: Plan
     windows: Windows
     since_s: int
     streams: dict[str, StreamRow] = field(default_factory=dict)
     seen: Seen = field(default_factory=Seen)
+    named: set[int] = field(default_factory=set)
     mark: Mark = START
 
     def folded(self, batches: Iterable[Batch], *, now_s: int, max_series: int) -> tuple[Deltas, Sequence[Deltas]]:
@@ -48,13 +49,15 @@ class Ledger:
             part = fold(batch, intake=intake, streams=ChainMap(pending, self.streams))
             pending.update({row.stream: row for row in part.streams})
             parts.append(part)
-        return admitted(concat(parts), seen=self.seen, max_series=max_series), parts
+        total = parts[0] if len(parts) == 1 else concat(parts)
+        return admitted(total, seen=self.seen, max_series=max_series), parts
 
     def apply(self, deltas: Deltas) -> None:
         """Take in what was committed."""
         self.windows.add(deltas)
         self.streams.update({row.stream: row for row in deltas.streams})
         self.seen.add(deltas)
+        self.named.update(row.series.id for row in deltas.latencies)
 
     def apply_sheet(self, sheet: Sheet) -> None:
         """Take in histograms that were committed before."""
@@ -73,11 +76,14 @@ class Ledger:
         decides good and bad as one of before did. Targets, tiers of those windows and owners change nothing held."""
         if _windows(plan) != _windows(self.plan) or not _judgements(plan) <= _judgements(self.plan):
             return False
-        self.plan = self.windows.plan = plan
+        self.plan = plan
+        self.windows.follow(plan)
         return True
 
     def forget_streams(self, *, before_s: int) -> None:
-        """Drop cumulative streams that have not moved since: their senders are gone."""
+        """Drop cumulative streams that have not moved since: their senders are gone. So may be the names of their
+        series, weeks after: what is named is written once more."""
+        self.named.clear()
         self.streams = {key: row for key, row in self.streams.items() if row.end_ns >= before_s * NS}
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import uvicorn
 from starlette.types import ASGIApp
 
+from collector.address import Address
 from collector.connection import Connection
 from collector.errors import ListenError
-from collector.options import Address
 from collector.tls import Identity
 
 KEEP_ALIVE_S = 75

@@ -10,6 +10,8 @@ import numpy as np
 
 from collector.histogram import Counts, Floats, Histogram
 
+NS = 10**9
+"""Nanoseconds in a second."""
 MAX_COUNT = 1 << 40
 """The most events or values that one point may hold: sums of many points stay far inside 64 bits."""
 MAX_VALUE = 1e18

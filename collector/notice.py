@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from collector.evaluate import Alert
+from collector.alerting import Alert, Pairs
 
 ALERT_NAME = "alertname"
 NOTIFY = "notify"
-
-Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,7 @@ class Notifier:
                 receiver.forget()
 
     async def run(self) -> None:
+        """Deliver until cancelled, to each receiver in its own time."""
         await asyncio.gather(*(self._serve(receiver) for receiver in self.receivers))
 
     async def last_word(self, timeout_s: float) -> None:

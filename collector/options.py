@@ -1,7 +1,6 @@
 """What the flags of `collector` mean: texts in, checked values out, or one line that says what would be right."""
 
 import argparse
-import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -11,8 +10,9 @@ from urllib.parse import urlsplit
 from sqlalchemy.engine import URL
 
 from collector import spec_watch
+from collector.address import Address, address
 from collector.database import database_url
-from collector.errors import UnusableDatabaseError
+from collector.errors import UnusableDatabaseError, UsageError
 from collector.spec_watch import Watched
 from collector.tls import Files, Identity
 from slo import objective, quantity
@@ -22,22 +22,6 @@ MAX_TICK_S = 60
 GRPC = "127.0.0.1:4317"
 """Where OTLP gRPC is listened for unless told otherwise: the protocol's own port."""
 OFF = "off"
-
-
-class UsageError(Exception):
-    """Bad input; the message is one line for the user."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen; port 0 is any free one. One that `is_usual`, that nobody named, may be done without."""
-
-    host: str
-    port: int
-    is_usual: bool = False
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +55,7 @@ def settings(flags: argparse.Namespace, *, typed: Sequence[str]) -> Settings:
     listen, grpc = address("--listen", flags.listen), _grpc(flags.grpc)
     token = None if flags.token_file is None else _content("--token-file", flags.token_file)
     for flag, one in (("--listen", listen), ("--grpc", grpc)):
-        if one is not None and token is None and not flags.insecure and not _is_loopback(one.host):
+        if one is not None and token is None and not flags.insecure and not one.is_loopback:
             raise UsageError(f"{flag} {one} is beyond loopback: use --token-file FILE, or --insecure without one")
     if flags.alertmanager and flags.webhook:
         raise UsageError("--webhook: Alertmanager is told already: use one of the two, or people are told twice")
@@ -95,14 +79,6 @@ def settings(flags: argparse.Namespace, *, typed: Sequence[str]) -> Settings:
         token=token,
         version=version(),
     )
-
-
-def address(flag: str, text: str, *, or_off: str = "") -> Address:
-    """The address that `HOST:PORT` or `[IPV6]:PORT` names."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"{flag} {text}: write HOST:PORT, as 127.0.0.1:4318{or_off}")
-    return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
 def _grpc(text: str | None) -> Address | None:
@@ -139,7 +115,7 @@ def tick_s(text: str) -> int:
     """A tick that divides a minute, so that minutes are made of whole ticks."""
     seconds = _seconds("--tick", text)
     if seconds > MAX_TICK_S or MAX_TICK_S % seconds:
-        raise UsageError(f"--tick {text}: a minute must be made of whole ticks: use 1s, 2s, 5s, 10s, 15s, 30s or 60s")
+        raise UsageError(f"--tick {text}: a minute must be made of whole ticks: use 1s, 2s, 5s, 10s, 20s, 30s or 60s")
     return seconds
 
 
@@ -164,13 +140,6 @@ def _whole(flag: str, text: str) -> int:
     return int(text)
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _content(flag: str, file: str) -> str:
     try:
         text = Path(file).read_text(encoding="utf-8").strip()
@@ -182,17 +151,26 @@ def _content(flag: str, file: str) -> str:
 
 
 def named_database(flags: argparse.Namespace, typed: Sequence[str]) -> URL:
+    """The database that `--database` or a file names; a password must not come from the command line. Raises
+    `UsageError`."""
     named = any(word == "--database" or word.startswith("--database=") for word in typed)
     if flags.database_file is not None and named:
         raise UsageError("--database and --database-file both name the database: use one of them")
-    text = flags.database if flags.database_file is None else _content("--database-file", flags.database_file)
     try:
-        url = database_url(text)
+        url = database_url(flags.database) if flags.database_file is None else _secret_url(flags.database_file)
     except UnusableDatabaseError as error:
         raise UsageError(f"--database: {error}") from error
     if url.password is not None and named:
         raise UsageError("--database holds a password: put the URL into a file (--database-file) or the environment")
     return url
+
+
+def _secret_url(file: str) -> URL:
+    """The URL that a file holds. What is none may be a password all the same, and is not shown."""
+    text = _content("--database-file", file)
+    if "://" not in text or len(text.split()) > 1:
+        raise UsageError(f"--database-file {file}: it must hold one URL alone, as postgresql://user:password@host/name")
+    return database_url(text)
 
 
 def _web(flag: str, text: str, typed: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 What is not an OTLP message raises `PayloadError`. Inside one, each point stands for itself: a faulty one is rejected
 by name and the rest is kept (OTLP partial success), what is not for us is ignored and counted. No NaN, infinity or
 negative latency passes. A resource with `firsttoken.source` is one of ours: its spans serve traces alone, because
-its metrics count the same requests; a foreign span with `gen_ai.latency.*` gives those latencies (`span_shapes`).
+its metrics count the same requests; a foreign span with `gen_ai.latency.*` gives those latencies (`spans`).
 """
 
 from collections.abc import Sized
@@ -17,7 +17,7 @@ from collector import sealed, wire
 from collector.errors import PayloadError
 from collector.measurement import Batch, SpanLatencies
 from collector.points import Points
-from collector.span_shapes import SpanReading
+from collector.spans import SpanReading
 
 OWN_SPAN = "span of a sidecar: its metrics count the request"
 

@@ -123,6 +123,7 @@ def definitions(table: Table) -> Iterator[str]:
 
 
 def all_branches() -> Iterator[Branch]:
+    """The branches of every table."""
     for table in schema.metadata.sorted_tables:
         yield from branches(table)
 

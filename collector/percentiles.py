@@ -17,12 +17,15 @@ from collector.deltas import LatencyKey
 from collector.histogram import Counts, Floats, Layout
 from collector.latencies import NOWHERE, Roster
 from collector.plane import found
-from collector.quantile import Censored, Edges, edges_at_ranks, ranks_of
+from collector.quantile import Censored, Edges, edges_at_ranks, middles, ranks_of
 from collector.windows import Windows
 from slo.objective import Spec
 from slo.signals import OVERDUE
 
-SHARES = (0.5, 0.9, 0.95, 0.99, 0.999, 1.0)
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+"""The share of values at or below each quantile, by its column."""
+SHARES = (*QUANTILES.values(), 1.0)
+"""Those, and the largest value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,8 @@ def _columns(at_s: int, roster: Roster, held: Sequence[_Figures], coverage: Floa
     low = np.concatenate([one.low for one in held])[roster.order]
     high = np.concatenate([one.high for one in held])[roster.order]
     unknown = np.isinf(high)
+    value = np.where(unknown, np.nan, middles(low, high))
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.where(unknown, np.nan, np.where(low <= 0, high, 2 * low / (1 + low / high)))
         error = np.where(low <= 0, np.where(high > 0, 1.0, 0.0), (high - low) / (high + low))
     error = np.where(np.isnan(value), -1.0, error).max(axis=1)
     # Unknown quantiles are the last ones: the first of them is exceeded by all.

@@ -47,8 +47,10 @@ class Plane:
     def add(self, lanes: Counts, starts_s: Counts, bins: Bins) -> None:
         """Add histograms of this layout, each to a lane in the step that begins at its start."""
         columns = bins.buckets - self._first
+        distinct = np.unique(lanes).size == lanes.size
         if self._layout.scale is not None:
-            columns = np.clip(columns, UNDER, self._low.size - 1)
+            clipped = np.clip(columns, UNDER, self._low.size - 1)
+            distinct, columns = distinct and np.array_equal(clipped, columns), clipped
         of_zeros = np.flatnonzero(bins.zeros)
         columns = np.concatenate((columns, np.full(of_zeros.size, ZEROS)))
         if columns.size == 0:
@@ -56,7 +58,7 @@ class Plane:
         owners = np.concatenate((bins.owners, of_zeros))
         counts = np.concatenate((bins.counts, bins.zeros[of_zeros]))
         self._use(int(columns.min()), int(columns.max()) + 1)
-        self._rolling.add(starts_s[owners], (lanes[owners], columns), counts)
+        self._rolling.add(starts_s[owners], (lanes[owners], columns), counts, distinct=distinct)
 
     def advance(self, now_s: int) -> None:
         """Let leave what lies outside the windows that end now."""

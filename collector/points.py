@@ -38,10 +38,13 @@ from slo.signals import (
     LATENCY_METRICS,
     OBJECTIVE,
     OBJECTIVE_HASH,
+    PROMPT_TOKENS,
     RESULT,
     SIGNAL,
     SLO_EVENTS,
     SYNTHETIC_CLASS,
+    TTFT_BY_PROMPT,
+    TTFT_STRATA,
     UNKNOWN_MODEL,
     Metric,
 )
@@ -49,7 +52,11 @@ from slo.signals import (
 SECONDS = ("s", "")
 MAX_UNIT = 16
 """As much of a wrong unit as the sender is told."""
-LATENCY_NAMES = frozenset(metric.sql for metric in LATENCY_METRICS)
+SPLIT: dict[str, tuple[str, dict[str, str]]] = {
+    CENSORED.name: (SIGNAL, {metric.sql: metric.sql for metric in LATENCY_METRICS}),
+    TTFT_BY_PROMPT.name: (PROMPT_TOKENS, TTFT_STRATA),
+}
+"""The metrics that hold several latencies: the attribute that tells them apart, and the signal of each value."""
 SHAPES = {"histogram": ("histogram", "exponential_histogram"), "counter": ("sum",), "gauge": ("gauge", "sum")}
 """The shapes on the wire that a kind of metric may take."""
 
@@ -151,8 +158,8 @@ class Points:
         if said.texts.get(CLASS) == SYNTHETIC_CLASS:
             self._ignored.add(SYNTHETIC)
             return False
-        signal = of.metric.sql if of.metric is not CENSORED else _censored_signal(said)
-        self._latencies.append((of, said.model or UNKNOWN_MODEL, signal, self._interval(of, point, said)))
+        signal, interval = _signal(of.metric, said), self._interval(of, point, said)
+        self._latencies.append((of, said.model or UNKNOWN_MODEL, signal, interval))
         return True
 
     def _number(self, of: _Of, point: sealed.NumberPoint, said: wire.Said) -> None:
@@ -183,7 +190,9 @@ class Points:
         name = of.sender, of.scope, of.metric.name, said
         if not of.cumulative:
             # A collector in between may send again, in another body, what its own sender had sent it twice.
-            ordinal = end_ns // max(end_ns - start_ns, 1) % REMEMBERED_DELTAS
+            # Its place is its moment in units of half to once its length, so that a sender's jitter moves nothing.
+            bits = (end_ns - start_ns).bit_length()
+            ordinal = bits * REMEMBERED_DELTAS + (end_ns >> max(bits - 1, 0)) % REMEMBERED_DELTAS
             place = wire.stream_id(*name, -1 - ordinal) if 0 < start_ns < end_ns else ""
             return Interval(start_ns, end_ns, place=place)
         unstarted = wire.stream_id(*name, 0)
@@ -227,11 +236,15 @@ def _cumulative(data: sealed.Data) -> bool:
     return data.aggregation_temporality == AGGREGATION_TEMPORALITY_CUMULATIVE
 
 
-def _censored_signal(said: wire.Said) -> str:
-    signal = said.texts.get(SIGNAL, "")
-    if signal not in LATENCY_NAMES:
-        raise RejectedError(f"{SIGNAL} is {signal!r}: use one of {', '.join(sorted(LATENCY_NAMES))}")
-    return signal
+def _signal(metric: Metric, said: wire.Said) -> str:
+    """The signal of a latency, as SQL has it."""
+    key, signals = SPLIT.get(metric.name, ("", {}))
+    if not key:
+        return metric.sql
+    found = said.texts.get(key, "")
+    if found not in signals:
+        raise RejectedError(f"{key} is {found!r}: use one of {', '.join(sorted(signals))}")
+    return signals[found]
 
 
 def _event(of: _Of, said: wire.Said, interval: Interval, value: float) -> EventPoint:

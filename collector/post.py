@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from collector import intake, reply
+from collector import intake, reply, store
 from collector.body import JSON, MAX_JSON_BYTES, MAX_UNPACKED_BYTES, PROTOBUF, Form, Unpacking, form
 from collector.errors import RefusedError, UnavailableError
 from collector.intake import Place, Reception
@@ -48,7 +48,7 @@ class Post:
 
     def __init__(self, app: ASGIApp, reception: Reception) -> None:
         self._app = app
-        self._admission = reception
+        self._reception = reception
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = KINDS.get(scope["path"]) if scope["type"] == "http" else None
@@ -59,8 +59,10 @@ class Post:
         headers: list[tuple[bytes, bytes]] = []
         try:
             answer = await self._answer(kind, head, receive)
-        except Exception as error:  # noqa: BLE001  every fault is answered, in the sender's own form
-            refusal = self._admission.refusal(error)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  each is answered, in the sender's own form
+            # Cancelled is what has not come or been committed by the time that the end of the process waits for.
+            fault = UnavailableError(store.STOPPING) if isinstance(error, asyncio.CancelledError) else error
+            refusal = self._reception.refusal(fault)
             answer = reply.refused(refusal, head.spoken)
             headers = _headers(refusal)
         await _send(answer, headers, send)
@@ -69,7 +71,7 @@ class Post:
         if head.method != "POST":
             raise RefusedError(405, f"{head.method}: OTLP is sent by POST")
         unpacking = Unpacking(head.encoding, max_unpacked=MAX_JSON_BYTES if head.spoken == JSON else MAX_UNPACKED_BYTES)
-        with self._admission.room.place(unpacking.refuse) as place:
+        with self._reception.room.place(unpacking.refuse) as place:
             try:
                 async with asyncio.timeout(intake.BODY_TIMEOUT_S):
                     body = await _body(unpacking, head, receive, place)
@@ -77,7 +79,7 @@ class Post:
                 raise intake.too_slow() from None
             place.whole()
             spoken = form(head.content_type)
-            counted = await self._admission.count(kind, spoken, body)
+            counted = await self._reception.count(kind, spoken, body)
         return reply.accepted(kind, spoken, rejected=counted.rejected, why=counted.why)
 
 

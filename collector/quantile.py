@@ -164,14 +164,14 @@ def splits_at(layout: Layout, many: Bins, threshold_s: float) -> tuple[Counts, C
 
 def _cut(low: Floats, high: Floats, threshold_s: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which buckets count as at or below the threshold, and which of all it cuts."""
-    middle = np.where(low <= 0, 0.0, _middle(low, high))
+    middle = np.where(low <= 0, 0.0, middles(low, high))
     return middle <= threshold_s, (low < threshold_s) & (high > threshold_s)
 
 
 def estimated_sum(part: Buckets) -> float:
     """The sum of values of which only the buckets are known, each taken at its bucket's middle (at its lower edge
     where the bucket is open)."""
-    middle = _middle(part.low, part.high)
+    middle = middles(part.low, part.high)
     return float((np.where(np.isinf(middle), part.low, middle) * part.counts).sum())
 
 
@@ -181,8 +181,8 @@ def _at_ranks(edges: Floats, counts: Counts, ranks: Sequence[int]) -> list[float
     return [float(edge) for edge in edges[order][np.searchsorted(reached, ranks, side="left")]]
 
 
-def _middle(low: Floats, high: Floats) -> Floats:
-    """The estimate of `quantile_between`, of many; infinite for a bucket open above."""
+def middles(low: Floats, high: Floats) -> Floats:
+    """The estimates of many, as of `quantile_between`; infinite where the upper edge is."""
     with np.errstate(divide="ignore", invalid="ignore"):
         middle: Floats = np.where(np.isinf(high) | (low <= 0), high, 2 * low / (1 + low / high))
     return middle

@@ -36,8 +36,8 @@ class Reader:
         self._asked = 0
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Do the work in a transaction that takes no lock. Raises `UnavailableError`: too many ask, the database is
-        away, or it took too long."""
+        """Do the work in a transaction that takes no lock: statements, see `stacks`. Raises `UnavailableError`: too
+        many ask, the database is away, or it took too long."""
         if self._asked >= MAX_QUESTIONS:
             raise UnavailableError("more is asked at once than can be answered: ask again later")
         self._asked += 1

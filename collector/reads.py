@@ -41,6 +41,8 @@ class Found:
 
 
 def percentiles(connection: Connection, asked: PercentilesAsked, *, now_s: int, tick_s: int) -> Found:
+    """Percentiles as they were stored; those of one instance are made now (`ondemand`). Raises `RefusedError`, as do
+    the other questions."""
     if asked.instance is not None:
         window = ondemand.Window(asked.window_s or 0, now_s - now_s % tick_s, tick_s)
         found = ondemand.percentiles(connection, asked.of_instance(), window)
@@ -49,10 +51,12 @@ def percentiles(connection: Connection, asked: PercentilesAsked, *, now_s: int, 
 
 
 def burns(connection: Connection, asked: BurnAsked, *, now_s: int) -> Found:
+    """Burn rates as they were stored."""
     return _figures(connection, schema.burn_rate, asked, now_s=now_s, window_s=asked.window_s)
 
 
 def budgets(connection: Connection, asked: BudgetAsked, *, now_s: int) -> Found:
+    """Budgets as they were stored."""
     return _figures(connection, schema.budget, asked, now_s=now_s, window_s=None)
 
 

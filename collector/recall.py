@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from collector import bins, rows, schema
+from collector.alerting import Alert, AlertKey
 from collector.bins import Sheet
 from collector.deltas import (
     CounterRow,
@@ -23,8 +24,8 @@ from collector.deltas import (
     SloRow,
     StreamRow,
 )
-from collector.evaluate import Alert, AlertKey
 from collector.histogram import Layout
+from collector.stacks import on_own_stack
 
 ROWS_PER_PAGE = 5_000
 
@@ -93,7 +94,8 @@ async def _pages(connection: AsyncConnection, table: Table, question: Select[Any
 
 
 def _series(connection: Connection) -> dict[int, SeriesKey]:
-    return {row.id: rows.series_key(row) for row in connection.execute(select(schema.series))}
+    found = connection.execute(select(schema.series)).all()
+    return on_own_stack(connection, lambda: {row.id: rows.series_key(row) for row in found})
 
 
 def _instances(connection: Connection) -> tuple[InstanceRow, ...]:
@@ -112,7 +114,8 @@ def steps(connection: Connection, table: Table) -> list[int]:
 
 def streams(connection: Connection) -> dict[str, StreamRow]:
     """The last point of each cumulative stream."""
-    return {row.stream: rows.stream_row(row) for row in connection.execute(select(schema.stream))}
+    found = connection.execute(select(schema.stream)).all()
+    return on_own_stack(connection, lambda: {row.stream: rows.stream_row(row) for row in found})
 
 
 def since_s(connection: Connection) -> int | None:

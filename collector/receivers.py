@@ -70,7 +70,7 @@ class Alertmanager:
     """One Alertmanager; `url` is its address, with the path prefix it is served under."""
 
     def __init__(self, client: httpx.AsyncClient, url: str) -> None:
-        self.name = address(url)
+        self.name = called(url)
         self._client = client
         self._url = url.rstrip("/") + ALERTS_PATH
         self._said: dict[str, _Said] = {}
@@ -113,7 +113,7 @@ class Webhook:
     """One webhook. Its path is often its secret, so its name has none."""
 
     def __init__(self, client: httpx.AsyncClient, url: str, *, external_url: str, memory: Memory) -> None:
-        self.name = address(url, with_path=False)
+        self.name = called(url, with_path=False)
         self._client = client
         self._url = url
         self._external_url = external_url
@@ -174,7 +174,7 @@ def http_client() -> httpx.AsyncClient:
     return httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False, headers={"user-agent": "firsttoken"})
 
 
-def address(url: str, *, with_path: bool = True) -> str:
+def called(url: str, *, with_path: bool = True) -> str:
     """What a receiver is called in logs, metrics and tables: its address without credentials or query."""
     parts = httpx.URL(url).copy_with(username=None, password=None, query=None, fragment=None)
     return str(parts if with_path else parts.copy_with(path="/")).rstrip("/")

@@ -15,10 +15,10 @@ from rich.console import Console
 from sqlalchemy.engine import URL
 
 from collector import replay, replay_past
-from collector.errors import CollectorError
-from collector.options import UsageError, named_database
+from collector.errors import CollectorError, UsageError
+from collector.options import named_database
 from collector.read_only import read_only
-from collector.replay_report import WIDTH, Replay, as_json, as_table
+from collector.replay_report import WIDTH, Replay, as_json, as_table, clock
 from slo import objective
 from slo.flags import Parser, variable
 from slo.objective import Spec
@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     except SpecError as error:
         print(f"{PROGRAM}: {'; '.join(map(str, error.problems))}", file=sys.stderr)
         return 2
-    except (UsageError, CollectorError) as error:
+    except CollectorError as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return 2
     if flags.json:
@@ -78,14 +78,14 @@ def parser(environ: Mapping[str, str]) -> Parser:
 
 
 def replayed(specs: Sequence[Spec], database: URL, *, since: str | None, until: str | None) -> Replay:
-    """Replay the specs over what the database holds. Raises `CollectorError` or `UsageError`."""
+    """Replay the specs over what the database holds. Raises `CollectorError`."""
     read = asyncio.run(read_only(database, lambda connection: replay_past.read(connection, specs)))
     from_s = read.from_s if since is None else max(moment_s("--from", since, now_s=read.to_s), read.from_s)
     to_s = read.to_s if until is None else min(moment_s("--to", until, now_s=read.to_s), read.to_s)
     if from_s >= to_s:
         raise UsageError(
             "nothing is stored between --from and --to: it holds "
-            + (f"{read.from_s} to {read.to_s}" if read.to_s else "nothing yet")
+            + (f"{clock(read.from_s)} to {clock(read.to_s)}" if read.to_s else "nothing yet")
         )
     when = replay.moments(read.pasts, to_s=to_s)
     reports = [replay.replayed(past, when, from_s=from_s, to_s=to_s) for past in read.pasts]

@@ -1,16 +1,19 @@
 """The stored past of a spec's objectives, read for a replay: steps of events out of SQL, and what alerts there were.
 
 Events are those that their senders judged where they judged by the very same rule (`objective_hash`). Where there are
-none, for that model or from before the rule was what it is, they are read off the stored histograms at the objective's
+none, for that model or from while the rule was another one, they are read off the stored histograms at the objective's
 threshold, with what the bucket that the threshold cuts leaves open. What neither can tell, no figure pretends to know:
 such an objective is named with the reason.
 
 Only reads, in one snapshot: a collector may be writing all the while.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -21,10 +24,12 @@ from sqlalchemy.engine import Connection
 from collector import rows, schema
 from collector.deltas import SeriesKey
 from collector.errors import UnusableDatabaseError
+from collector.events import ACTIVE_S
 from collector.histogram import Counts
 from collector.quantile import split_at
 from collector.recall import steps as step_lengths
 from collector.replay import Known, Past, Steps
+from collector.stacks import on_own_stack
 from slo.objective import Objective, Spec
 from slo.signals import ALL_MODELS, LATENCY_METRICS, SOURCES
 
@@ -35,6 +40,7 @@ NEEDED = (schema.slo_count, schema.rollup, schema.series, schema.known, schema.i
 
 _Event = tuple[int, int, int, int, int]  # start_s, step_s, good, bad, unsure
 _Of = tuple[str, str]  # environment, service
+_Spoken = tuple[Sequence[int], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,8 @@ def read(connection: Connection, specs: Sequence[Spec]) -> Read:
             if not mine:
                 untold.append(Untold(spec.service, objective.name, _why(objective)))
     fired = list(_fired(connection, {spec.service for spec in specs}))
-    return Read(*_reach(pasts), pasts, untold, fired)
+    from_s, to_s = on_own_stack(connection, lambda: _reach(pasts))
+    return Read(from_s, to_s, pasts, untold, fired)
 
 
 def _check(connection: Connection) -> None:
@@ -159,17 +166,42 @@ def _counted(connection: Connection, of: _Of, objective: Objective) -> dict[str,
 def _read_off(
     connection: Connection, of: _Of, objective: Objective, exact: dict[str, list[_Event]]
 ) -> dict[str, list[_Event]]:
-    """Events read off histograms: of each model by its best source, from before its first exact count."""
+    """Events read off histograms: of each model by its best source, from while its rule was another one."""
     if not _readable(objective):
         return {}
     series = _series(connection, of, objective)
-    before_s = {model: min(event[0] for event in events) for model, events in exact.items()}
+    spoken = {model: _spoken(events) for model, events in exact.items()}
     found: defaultdict[str, list[_Event]] = defaultdict(list)
-    for key, row in _histograms(connection, series):
-        model = key.latency.model
-        if model not in before_s or row.start_s + row.step_s <= before_s[model]:
-            found[model].append((row.start_s, row.step_s, *_split(key, row, objective)))
+    for part in _histograms(connection, series):
+        wanted = [row for row in part if _is_open(row, spoken.get(series[row.series_id].latency.model))]
+        for model, event in on_own_stack(connection, partial(_events, wanted, series, objective)):
+            found[model].append(event)
     return dict(found)
+
+
+def _spoken(events: Iterable[_Event]) -> _Spoken:
+    """When the exact counts begin, ascending, and until when those up to each reach."""
+    stretches = sorted((start_s, start_s + step_s) for start_s, step_s, *_ in events)
+    return [start_s for start_s, _ in stretches], list(accumulate((end_s for _, end_s in stretches), max))
+
+
+def _is_open(row: rows.Stored, spoken: _Spoken | None) -> bool:
+    """Whether no exact count of the row's model speaks for its time. A rule may have been changed and changed back, so
+    there are gaps too; what comes soon after a count may be the late value of a request that was counted."""
+    starts_s, ends_s = spoken or ((), ())
+    begun = bisect_left(starts_s, row.start_s + row.step_s)
+    return begun == 0 or bool(ends_s[begun - 1] + ACTIVE_S <= row.start_s)
+
+
+def _events(
+    stored: Sequence[rows.Stored], series: Mapping[int, SeriesKey], objective: Objective
+) -> list[tuple[str, _Event]]:
+    """What the rows say, with the model of each."""
+    found = []
+    for row in stored:
+        key = series[row.series_id]
+        found.append((key.latency.model, (row.start_s, row.step_s, *_split(key, row, objective))))
+    return found
 
 
 def _readable(objective: Objective) -> bool:
@@ -198,14 +230,13 @@ def _series(connection: Connection, of: _Of, objective: Objective) -> dict[int, 
     return {number: key for number, key in every.items() if best[key.latency.model] == key.latency.source}
 
 
-def _histograms(connection: Connection, series: dict[int, SeriesKey]) -> Iterator[tuple[SeriesKey, Any]]:
+def _histograms(connection: Connection, series: Mapping[int, SeriesKey]) -> Iterator[Sequence[rows.Stored]]:
     table = schema.rollup
     ids = sorted(series)
     for step_s in step_lengths(connection, table):
         for part in (ids[at : at + IDS_PER_QUESTION] for at in range(0, len(ids), IDS_PER_QUESTION)):
             question = select(table).where(table.c.step_s == step_s, table.c.series_id.in_(part))
-            for row in connection.execute(question).yield_per(ROWS_AT_ONCE):
-                yield series[row.series_id], row
+            yield from connection.execute(question).partitions(ROWS_AT_ONCE)
 
 
 def _split(key: SeriesKey, row: Any, objective: Objective) -> tuple[int, int, int]:

@@ -24,7 +24,8 @@ WIDTH = 128
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Everything that a replay found between `from_s` and `to_s`. `specs` are the objectives by service, in order."""
+    """Everything that a replay found between `from_s` and `to_s`: a report an objective and model, what nothing stored
+    can tell, and what the collector of that time fired."""
 
     from_s: int
     to_s: int

@@ -10,7 +10,7 @@ every database alike, once a piece is past as a whole. PostgreSQL drops its piec
 of SQLite and, of PostgreSQL, those of odd times.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,13 +19,15 @@ from sqlalchemy import ColumnElement, MetaData, Table, and_, delete, exists, fun
 from sqlalchemy.engine import Connection
 
 from collector import commit, figures, partitions, rows, schema, upsert
+from collector.coverage import MINUTE_S
 from collector.deltas import LatencyRow, SeriesKey
 from collector.histogram import merge
 from collector.partitions import DAY_S, HOUR_S, LONGEST_PIECE_S, piece_of
 from collector.recall import steps
+from collector.stacks import on_own_stack
 from collector.upsert import Upsert
 
-FOLDS = ((60, 2 * HOUR_S), (600, 3 * DAY_S), (3600, 14 * DAY_S))
+FOLDS = ((MINUTE_S, 2 * HOUR_S), (600, 3 * DAY_S), (HOUR_S, 14 * DAY_S))
 """(step, age from which rows of shorter steps are folded into it), in seconds."""
 
 FINE_FIGURES_S = 2 * DAY_S
@@ -33,7 +35,8 @@ COARSE_FIGURE_S = 600
 ROWS_A_FOLD = 1_000
 ROWS_A_DELETE = 10_000
 BLOCKS_A_PIECE = 144
-STEPPED = (schema.rollup, schema.slo_count, schema.counter, schema.known, schema.gauge)
+COUNTS = tuple(table for table in schema.metadata.sorted_tables if "step_s" in table.c)
+"""The tables that are kept by step."""
 
 Piece = Callable[[Connection], bool]
 """One transaction's work; whether more of it is left."""
@@ -64,7 +67,7 @@ def pieces(now_s: int, limits: Limits, *, whole: bool) -> Iterator[Piece]:
         yield partial(partitions.rewrite, table=table, before_s=before_s, coarse_s=COARSE_FIGURE_S)
         yield _Thinning(table, 0 if whole else before_s - HOUR_S, before_s)
         yield from _dropping(table, now_s=now_s, before_s=now_s - limits.figures_s)
-    for table in STEPPED:
+    for table in COUNTS:
         age_s = limits.gauges_s if table is schema.gauge else limits.counts_s
         yield from _dropping(table, now_s=now_s, before_s=now_s - age_s)
     for column, age_s in lifetimes(limits):
@@ -76,6 +79,7 @@ def pieces(now_s: int, limits: Limits, *, whole: bool) -> Iterator[Piece]:
 def lifetimes(limits: Limits) -> Iterator[tuple[ColumnElement[int], int]]:
     """What is dropped by the moment. An instance is remembered until nothing of it is left in pieces that go whole."""
     yield schema.alert_event.c.at_s, limits.events_s
+    yield schema.drift.c.since_s, limits.events_s
     yield schema.instance.c.last_s, limits.counts_s + LONGEST_PIECE_S
     yield schema.batch.c.at_s, limits.batches_s
     yield schema.stream.c.at_s, limits.streams_s
@@ -149,7 +153,7 @@ def _by_row(connection: Connection, table: Table) -> Table:
 
 def _folds(step_s: int) -> Sequence[Callable[..., bool]]:
     """Known steps say which minutes count as covered, so they are never longer than a minute."""
-    added = (upsert.SLO_COUNT, upsert.COUNTER, *((upsert.KNOWN,) if step_s <= 60 else ()))
+    added = (upsert.SLO_COUNT, upsert.COUNTER, *((upsert.KNOWN,) if step_s <= MINUTE_S else ()))
     return (_fold_rollup, _fold_gauge, *(partial(_fold_added, into=one) for one in added))
 
 
@@ -216,6 +220,14 @@ def _fold_rollup(connection: Connection, *, step_s: int, before_s: int) -> bool:
         return False
     stored = connection.execute(select(table).where(*block)).all()
     series = _series(connection, {row.series_id for row in stored})
+    folded = on_own_stack(connection, partial(_folded, stored, series, step_s=step_s))
+    connection.execute(delete(table).where(*block))
+    commit.write_latencies(connection, folded, step_s=step_s)
+    return True
+
+
+def _folded(stored: Sequence[rows.Stored], series: Mapping[int, SeriesKey], *, step_s: int) -> list[LatencyRow]:
+    """The rows of each longer step as one."""
     folded: dict[tuple[int, int], LatencyRow] = {}
     for row in stored:
         key = series[row.series_id]
@@ -224,9 +236,7 @@ def _fold_rollup(connection: Connection, *, step_s: int, before_s: int) -> bool:
         before = folded.get((start_s, row.series_id))
         one = one if before is None else merge(before.histogram, one)
         folded[start_s, row.series_id] = LatencyRow(key, start_s, one)
-    connection.execute(delete(table).where(*block))
-    commit.write_latencies(connection, list(folded.values()), step_s=step_s)
-    return True
+    return list(folded.values())
 
 
 def _series(connection: Connection, ids: set[int]) -> dict[int, SeriesKey]:

@@ -15,8 +15,8 @@ from sqlalchemy.engine import Connection
 from collector import commit, ddl, schema
 from collector.errors import UnusableDatabaseError
 
-LATEST = "0002"
-EARLIER = ("0001",)
+LATEST = "0003"
+EARLIER = ("0001", "0002")
 SCHEMA_LOCK = 4_318_001
 SCRIPTS = Path(__file__).parent / "migrations"
 

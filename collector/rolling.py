@@ -88,18 +88,23 @@ class RollingCounts:
         grown[:, : self._sums.shape[1]] = self._sums
         self._sums = grown
 
-    def add(self, starts_s: Counts, cells: tuple[Counts, Counts], counts: Counts) -> None:
-        """Add counts at (lanes, columns), each in the step that begins at its `starts_s` (of any step length)."""
+    def add(self, starts_s: Counts, cells: tuple[Counts, Counts], counts: Counts, *, distinct: bool = False) -> None:
+        """Add counts at (lanes, columns), each in the step that begins at its `starts_s` (of any step length).
+        `distinct`: no cell comes twice."""
         lanes, columns = cells
         if counts.size == 0:
             return
         self.reserve(int(lanes.max()))
-        flat = lanes * self._columns + columns
+        flat, whole = lanes * self._columns + columns, None
         for rung in self._rungs:
             floored = starts_s - starts_s % rung.step_s
             held = np.flatnonzero(floored > self._now_s - rung.longest_s)
             for start_s, chosen in _by_step(floored, held):
-                self._put(rung, start_s, _slab(flat[chosen], counts[chosen]))
+                if chosen.size < flat.size:
+                    slab = _slab(flat[chosen], counts[chosen], distinct=distinct)
+                else:  # of one step, as what comes live mostly is: every rung takes the same
+                    slab = whole = whole or _slab(flat, counts, distinct=distinct)
+                self._put(rung, start_s, slab)
 
     def advance(self, now_s: int) -> None:
         """Let leave what lies outside the windows that end now. Going back in time changes nothing."""
@@ -111,7 +116,7 @@ class RollingCounts:
                 flat = self._sums[place].reshape(-1)
                 for start_s in self._starts(rung, self._now_s - window_s, now_s - window_s):
                     for slab in rung.slabs[start_s]:
-                        flat[slab.cells] -= slab.counts.astype(np.int64)
+                        np.subtract.at(flat, slab.cells.astype(np.intp), slab.counts.astype(np.int64))
             for start_s in self._starts(rung, self._now_s - rung.longest_s, now_s - rung.longest_s):
                 del rung.slabs[start_s]
         self._now_s = now_s
@@ -126,9 +131,10 @@ class RollingCounts:
         return [start_s for start_s in rung.slabs if after_s < start_s <= until_s]
 
     def _put(self, rung: _Rung, start_s: int, slab: Slab) -> None:
+        cells, counts = slab.cells.astype(np.intp), slab.counts.astype(np.int64)
         for window_s, place in rung.windows:
             if start_s > self._now_s - window_s:
-                self._sums[place].reshape(-1)[slab.cells] += slab.counts.astype(np.int64)
+                np.add.at(self._sums[place].reshape(-1), cells, counts)
         pieces = rung.slabs.setdefault(start_s, [])
         pieces.append(slab)
         if len(pieces) > MAX_PIECES:
@@ -147,18 +153,24 @@ def _by_step(floored: Counts, held: Counts) -> Iterator[tuple[int, Counts]]:
     yield from zip(steps[np.append(0, firsts)].tolist(), np.split(held, firsts), strict=True)
 
 
-def _slab(cells: Counts, counts: Counts) -> Slab:
-    """Counts of equal cells added, in the narrowest types that hold them."""
-    if cells.size * DENSE > int(cells.max()):
+def _slab(cells: Counts, counts: Counts, *, distinct: bool = False) -> Slab:
+    """Counts of equal cells added, in the narrowest types that hold them; none are equal when they are `distinct`."""
+    if distinct:
+        return _narrow(cells, counts)
+    first = int(cells.min())
+    if cells.size * DENSE > int(cells.max()) - first:
         # Cells that lie close together are counted rather than sorted; sums below 2^53 are exact in a double.
-        sums = np.bincount(cells, weights=counts)
-        distinct = np.flatnonzero(sums)
-        totals = sums[distinct].astype(np.int64)
-    else:
-        distinct, places = np.unique(cells, return_inverse=True)
-        totals = np.zeros(distinct.size, dtype=np.int64)
-        np.add.at(totals, places, counts)
-    return Slab(distinct.astype(np.uint32), totals.astype(np.min_scalar_type(int(totals.max()))))
+        sums = np.bincount(cells - first, weights=counts)
+        used = np.flatnonzero(sums != 0)
+        return _narrow(used + first, sums[used].astype(np.int64))
+    order = np.argsort(cells, kind="stable")
+    cells = cells[order]
+    starts = np.flatnonzero(np.diff(cells, prepend=-1))
+    return _narrow(cells[starts], np.add.reduceat(counts[order], starts))
+
+
+def _narrow(cells: Counts, counts: Counts) -> Slab:
+    return Slab(cells.astype(np.uint32), counts.astype(np.min_scalar_type(int(counts.max()))))
 
 
 def _joined(pieces: Iterable[Slab]) -> Slab:

@@ -21,14 +21,13 @@ from collector.deltas import (
     GaugeRow,
     InstanceRow,
     KnownRow,
-    LatencyKey,
     LatencyRow,
-    SeriesKey,
     SloRow,
     StreamRow,
 )
 from collector.histogram import Counts, from_values
 from collector.measurement import (
+    NS,
     Batch,
     CounterPoint,
     EventPoint,
@@ -40,7 +39,7 @@ from collector.measurement import (
     Tally,
 )
 from collector.precedence import Precedence
-from collector.streams import NS, Value, increase
+from collector.streams import Value, increase
 from collector.wire import FOREIGN_SOURCE
 from slo.signals import SERVICE_INSTANCE
 
@@ -118,8 +117,7 @@ class _Folding:
             if one.source == FOREIGN_SOURCE and not point.censored and not self._wins(point, start_ns):
                 self._ignored[HISTOGRAM_IN_SPANS] += 1
                 continue
-            key = LatencyKey(one.environment, one.service, point.model, point.signal, one.source)
-            series = SeriesKey(key, one.instance, histogram.layout, point.censored)
+            series = deltas.series_of(one, point.model, point.signal, histogram.layout, censored=point.censored)
             yield LatencyRow(series, self._step(end_ns), histogram)
 
     def spans(self, columns: tuple[SpanLatencies, ...]) -> Iterator[LatencyRow]:
@@ -130,12 +128,12 @@ class _Folding:
             if not ends_ns.size:
                 continue
             self._precedence.spans_counted(one, column.model, column.signal, end_ns=int(ends_ns.max()))
-            key = LatencyKey(one.environment, one.service, column.model, column.signal, one.source)
             steps = ends_ns // (NS * tick_s) * tick_s
             self._hear_spans(one, ends_ns)
             for start_s in np.unique(steps).tolist():
                 histogram = from_values(values_s[steps == start_s])
-                yield LatencyRow(SeriesKey(key, one.instance, histogram.layout), start_s, histogram)
+                series = deltas.series_of(one, column.model, column.signal, histogram.layout)
+                yield LatencyRow(series, start_s, histogram)
 
     def events(self, points: tuple[EventPoint, ...]) -> Iterator[SloRow]:
         for point in points:

@@ -18,11 +18,11 @@ from functools import partial
 from typing import Any
 
 from collector import intake, listener, reply
+from collector.address import Address
 from collector.body import PROTOBUF
 from collector.errors import ListenError, RefusedError, UnavailableError
 from collector.gate import given
 from collector.intake import Reception
-from collector.options import Address
 from collector.reply import Kind
 from collector.tls import Identity, Pem
 
@@ -90,7 +90,7 @@ class _Exports:
     """Answers calls. To gRPC one is a stream of one message, so that what comes before the message can be checked."""
 
     def __init__(self, reception: Reception, token: str | None) -> None:
-        self._admission = reception
+        self._reception = reception
         self._token = None if token is None else token.encode()
         self._reading = asyncio.Semaphore(MAX_READING)
         self._calls = 0
@@ -101,7 +101,7 @@ class _Exports:
         try:
             return await self._counted(kind, context)
         except Exception as error:  # noqa: BLE001  every fault is answered
-            refusal = self._admission.refusal(error)
+            refusal = self._reception.refusal(error)
         finally:
             self._calls -= 1
         details = ((_DETAILS, reply.rpc_status(refusal)),)
@@ -114,10 +114,10 @@ class _Exports:
         if self._calls > MAX_CALLS:
             raise UnavailableError("more calls are in hand than can be answered: send again later")
         body = await self._message(context)
-        with self._admission.room.place() as place:
+        with self._reception.room.place() as place:
             place.whole()
             place.grow(len(body))
-            counted = await self._admission.count(kind, PROTOBUF, body)
+            counted = await self._reception.count(kind, PROTOBUF, body)
         return reply.accepted(kind, PROTOBUF, rejected=counted.rejected, why=counted.why).content
 
     def _knows(self, context: Any) -> bool:

@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.types import ASGIApp
 
 from collector import listener, receivers, spec_watch, sqlite_file, upkeep
+from collector.address import Address
 from collector.database import held_alone, open_database
 from collector.desk import Desk
 from collector.errors import ListenError, TlsError
@@ -29,7 +30,7 @@ from collector.leader import leading
 from collector.listener import Listener
 from collector.notified import Notified
 from collector.notify import Notifier
-from collector.options import Address, Settings
+from collector.options import Settings
 from collector.post import Post
 from collector.receivers import Alertmanager, Receiver, Webhook
 from collector.retention import Limits
@@ -118,12 +119,12 @@ class _Collector:
     async def life(self) -> None:
         settings = self._settings
         async with _doors(settings) as doors:
-            engine = await open_database(settings.database, now_s=int(time.time()))
-            try:
-                with held_alone(settings.database):
+            with held_alone(settings.database):
+                engine = await open_database(settings.database, now_s=int(time.time()))
+                try:
                     await self._work(doors, engine)
-            finally:
-                await engine.dispose()
+                finally:
+                    await engine.dispose()
 
     async def _work(self, doors: _Doors, engine: AsyncEngine) -> None:
         store = Store(engine, self._plan(), max_series=self._settings.max_series, clock=time.time)
@@ -136,6 +137,7 @@ class _Collector:
                 ticks = Ticks(store, notifier, external_url, leader=leader)
                 await self._until_told(doors, Desk(store, ticks, self._settings.version))
                 await ticks.settled()
+                await ticks.drifting.stop()
                 await notifier.last_word(LAST_WORD_S)
         finally:
             await store.close()
@@ -150,17 +152,22 @@ class _Collector:
         await ticks.tick()
         await listens.wait()
         doors.announce()
-        limits = Limits(counts_s=max(self._settings.retention_s, store.ledger.plan.horizon_s + DAY_S))
-        sweeps = upkeep.sweep_on(store, limits, clock=time.time, leads=lambda: leader.term is not None)
+        sweeps = upkeep.sweep_on(
+            store, lambda: self._limits(store), clock=time.time, leads=lambda: leader.term is not None
+        )
         log_watch = sqlite_file.watch(self._settings.database)
         await asyncio.gather(ticks.run(), ticks.notifier.run(), sweeps, log_watch)
+
+    def _limits(self, store: Store) -> Limits:
+        """How long what is kept, under the spec that is in force."""
+        return Limits(counts_s=max(self._settings.retention_s, store.ledger.plan.horizon_s + DAY_S))
 
     def _receivers(self, store: Store, client: httpx.AsyncClient, external_url: str) -> list[Receiver]:
         if self._settings.alertmanagers:
             return [Alertmanager(client, url) for url in self._settings.alertmanagers]
         if self._settings.webhook is None:
             return []
-        memory = Notified(store, receivers.address(self._settings.webhook, with_path=False))
+        memory = Notified(store, receivers.called(self._settings.webhook, with_path=False))
         return [Webhook(client, self._settings.webhook, external_url=external_url, memory=memory)]
 
     async def _until_told(self, doors: _Doors, desk: Desk) -> None:
@@ -222,13 +229,13 @@ class _Collector:
             self._specs = await asyncio.to_thread(objective.load, self._settings.slo)
             await desk.store.follow(self._plan())
         except SpecError as error:
-            log.error("the spec is kept as it was: %s", error)
+            log.error("the spec is kept as it was: %s", "; ".join(map(str, error.problems)))
             return False
         except Exception:
             self._specs = before
             log.exception("the spec is kept as it was")
             return False
-        log.info("the spec was read anew: %d services", len(self._specs))
+        log.info("the spec was read anew: it speaks of %s", ", ".join(spec.service for spec in self._specs))
         return True
 
 

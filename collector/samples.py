@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from collector.columns import Columns
+from collector.columns import Columns, columns
 from collector.evaluate import Evaluation
-from collector.verdicts import BudgetRow
+from collector.percentiles import QUANTILES
+from collector.verdicts import BudgetRow, DriftRow
 from slo import signals
 from slo.quantity import duration_text
 from slo.signals import ENVIRONMENT_LABEL, LABELS, MODEL_LABEL, SERVICE_LABEL, Metric
@@ -20,7 +21,7 @@ _WHOM = {"environment": ENVIRONMENT_LABEL, "model": MODEL_LABEL}
 _OBJECTIVE = {**_WHOM, "objective": LABELS[signals.OBJECTIVE], "service": SERVICE_LABEL}
 _LATENCY = {"service": SERVICE_LABEL, "signal": LABELS[signals.SIGNAL], "source": LABELS[signals.SOURCE]}
 """Labels by column, in their own order, as prometheus_client has them; `quantile` stands between the last two."""
-_QUANTILES = {"p50": "0.5", "p90": "0.9", "p95": "0.95", "p99": "0.99", "p999": "0.999"}
+_DRIFT = {"environment": ENVIRONMENT_LABEL, "kind": LABELS[signals.DRIFT_KIND], "model": MODEL_LABEL, **_LATENCY}
 
 
 @lru_cache(maxsize=1)
@@ -38,12 +39,14 @@ def _lines(evaluation: Evaluation) -> Iterator[str]:
     front, back = _labels(latencies, _WHOM), _labels(latencies, _LATENCY, windows_s=latencies.column("window_s"))
     quantiles = [
         (
-            [f'{before},quantile="{quantile}",{after}' for before, after in zip(front, back, strict=True)],
+            [f'{before},quantile="{share}",{after}' for before, after in zip(front, back, strict=True)],
             latencies.column(name),
         )
-        for name, quantile in _QUANTILES.items()
+        for name, share in QUANTILES.items()
     ]
     yield from _family(signals.LATENCY, quantiles)
+    drifts = columns(DriftRow, evaluation.drifts)
+    yield from _family(signals.LATENCY_DRIFT, [(_labels(drifts, _DRIFT), drifts.column("effect"))])
 
 
 def _budgets(budgets: Columns[BudgetRow]) -> Iterator[str]:

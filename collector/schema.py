@@ -185,6 +185,23 @@ budget = _table(
     cut=BY_DAY,
 )
 
+drift = _table(
+    "drift",
+    "Latencies whose p95 shifted against its own past at that time of day, from when to when.",
+    _whole("since_s", "When the shift began.", key=True),
+    _environment(),
+    _service(),
+    _model(),
+    _text("signal", "ttft, tpot or e2e.", key=True),
+    _text("source", "Who measured: proxy, middleware, engine or otel.", key=True),
+    _real("effect", "Relative change against what is usual then: 0.25 is a quarter longer."),
+    _real("before_s", "What was usual when it began."),
+    _real("after_s", "What became of that."),
+    _whole("count", "Requests that it was seen in."),
+    _text("kind", "Whose doing: server, mix (of prompt lengths), or unknown."),
+    _whole_or_null("until_s", "When it had ended, or was the new normal; NULL while it lasts."),
+)
+
 alert = _table(
     "alert",
     "The present state of each alert that ever left ok.",

@@ -3,16 +3,17 @@
 To open every attribute and every bucket costs more than all that is then done with them, while most say again what the
 body before said. The messages here are those of opentelemetry-proto but for the fields in `_SEALED`, which the parser
 hands out as bytes: the wire writes a message, a packed list and a string of bytes alike. What is sealed is not checked
-by the parser; whoever opens it must (`wire`, `span_shapes`, `distribution`). A sealed packed list is empty when its
-sender wrote the elements one by one, which the wire allows and hardly anybody does: `unpacked_*` reads such a point.
+by the parser; whoever opens it must (`wire`, `spans`, `distribution`). A sealed list of numbers is empty when its
+sender wrote them one by one, which the wire allows and hardly anybody does: `packed` is for such a point.
 """
 
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
@@ -79,8 +80,6 @@ class HistogramPoint(Point, Protocol):
 
     def HasField(self, name: str) -> bool: ...  # noqa: N802  protobuf's name
 
-    def SerializeToString(self) -> bytes: ...  # noqa: N802  protobuf's name
-
 
 class ExplicitPoint(HistogramPoint, Protocol):
     """A histogram between bounds: eight bytes a count and a bound."""
@@ -104,6 +103,9 @@ class ExponentialPoint(HistogramPoint, Protocol):
     zero_threshold: float
     positive: Buckets
     negative: Buckets
+
+
+HistogramKind = TypeVar("HistogramKind", ExplicitPoint, ExponentialPoint)
 
 
 class Data(Protocol):
@@ -159,16 +161,12 @@ def metrics_request(body: bytes) -> MetricsRequest:
     return cast("MetricsRequest", _METRICS.FromString(body))
 
 
-def unpacked_exponential(point: ExponentialPoint) -> Sequence[int]:
-    """The positive counts of a point whose sender wrote them one by one."""
-    whole = metrics_pb2.ExponentialHistogramDataPoint.FromString(point.SerializeToString())
-    return tuple(whole.positive.bucket_counts)
-
-
-def unpacked_explicit(point: ExplicitPoint) -> tuple[Sequence[int], Sequence[float]]:
-    """The counts and bounds of a point whose sender wrote them one by one."""
-    whole = metrics_pb2.HistogramDataPoint.FromString(point.SerializeToString())
-    return tuple(whole.bucket_counts), tuple(whole.explicit_bounds)
+def packed(point: HistogramKind) -> HistogramKind:
+    """The point as it would have come, had its sender not written the elements of its lists one by one."""
+    message = cast("Message", point)
+    official = getattr(metrics_pb2, message.DESCRIPTOR.name)
+    whole = official.FromString(message.SerializeToString())
+    return cast("HistogramKind", type(message).FromString(whole.SerializeToString()))
 
 
 def _pool() -> DescriptorPool:

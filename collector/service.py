@@ -66,10 +66,12 @@ def _add_looks(app: FastAPI, desk: Desk) -> None:
         content, media_type = await asyncio.to_thread(exposition.rendered, scene, accept)
         return Response(content, headers={"content-type": media_type})
 
+    @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz", summary="Whether the process lives", **_text("text/plain"))
     async def healthy() -> Response:
         return Response("ok\n", media_type="text/plain")
 
+    @app.head("/readyz", include_in_schema=False)
     @app.get("/readyz", summary="Whether it may be relied on, else why not", **_text("text/plain"))
     async def ready() -> Response:
         trouble = desk.trouble()
@@ -79,14 +81,14 @@ def _add_looks(app: FastAPI, desk: Desk) -> None:
 def _add_pages(app: FastAPI, desk: Desk) -> None:
     @app.get("/", include_in_schema=False)
     async def front() -> Response:
-        return _html(page.front(await desk.seen()))
+        return _html(page.front(await desk.page()))
 
     @app.get("/objectives/{service}/{objective}", include_in_schema=False)
     async def one(service: str, objective: str) -> Response:
-        seen = await desk.seen()
-        for card in seen.cards:
+        whole = await desk.page()
+        for card in whole.cards:
             if (card.service, card.name) == (service, objective):
-                return _html(page.objective(seen, card))
+                return _html(page.objective(whole, card))
         return Response("no such objective\n", 404, page.HEADERS, media_type="text/plain")
 
     @app.get("/static/{name}", include_in_schema=False)

@@ -94,6 +94,18 @@ def _alert_events() -> View:
     )
 
 
+def _drifts() -> View:
+    table = schema.drift
+    since, until = moment(table.c.since_s).label("since"), moment(table.c.until_s).label("until")
+    return view(
+        "drifts",
+        "Latencies that shifted against their own past, with timestamps.",
+        select(since, until, *table.c),
+        since="When the shift began, as a timestamp in UTC.",
+        until="When it had ended, as a timestamp in UTC; NULL while it lasts.",
+    )
+
+
 def _latencies() -> View:
     rollup, series = schema.rollup, schema.series
     mean = case((rollup.c["count"] > 0, rollup.c["sum"] / rollup.c["count"])).label("mean")
@@ -129,6 +141,7 @@ VIEWS: tuple[View, ...] = (
     *_figures("budgets", schema.budget, "Error budgets of the objectives"),
     _alerts(),
     _alert_events(),
+    _drifts(),
     _instances(),
     _latencies(),
     _stepped("slo_counts", schema.slo_count, "Good and bad events of each objective by step"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from collector import words
+from collector.percentiles import QUANTILES
 from slo import burn
 from slo.objective import Objective
 from slo.quantity import duration_text
@@ -23,7 +24,8 @@ STATES: dict[str, tuple[Tone, str]] = {
 }
 SETTLED_S = 3600
 DAY_S = 86400
-COLUMNS = {0.5: "p50", 0.9: "p90", 0.95: "p95", 0.99: "p99", 0.999: "p999"}
+COLUMNS = {share: name for name, share in QUANTILES.items()}
+"""The column of a promised percentile, where one is kept."""
 FULL_BURN = 2.0
 LITTLE_KNOWN = 0.9
 
@@ -171,6 +173,7 @@ def _latency(objective: Objective, row: Facts, window: str) -> Latency:
 
 
 def quantile_name(name: str) -> str:
+    """A column of a quantile as people write it."""
     return "p99.9" if name == "p999" else name
 
 
@@ -186,7 +189,9 @@ def _against(figures: Facts, name: str, objective: Objective, *, promised: bool)
     """Only the promised percentile is held against the threshold."""
     if not promised or objective.threshold is None:
         return "none"
-    value = figures[name] if figures[name] is not None else figures["at_least"]
-    if value is None:
-        return "none"
-    return "bad" if value > float(objective.threshold) else "good"
+    value, threshold_s = figures[name], float(objective.threshold)
+    if value is not None:
+        return "bad" if value > threshold_s else "good"
+    # Of an unknown one it is known what it exceeds: from the threshold on that is too much, below it says nothing.
+    least = figures["at_least"]
+    return "bad" if least is not None and least >= threshold_s else "none"

@@ -2,19 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from operator import itemgetter
 from typing import Any, Literal
 
+from collector.alerting import Alert
 from collector.columns import Columns
-from collector.evaluate import Alert, BudgetRow, Evaluation
+from collector.evaluate import Evaluation
+from collector.percentiles import QUANTILES
+from collector.verdicts import BudgetRow
 from slo.burn import Tier, tiers, windows_s
 from slo.objective import Objective, Spec
 from slo.quantity import duration_text
 from slo.signals import ALL_MODELS, SIGNALS, SOURCES
 
 State = Literal["ok", "burning", "exhausted", "no_data"]
-QUANTILES = ("p50", "p90", "p95", "p99", "p999")
 _FIGURES = ("count", "censored", *QUANTILES, "max", "at_least", "rel_error", "coverage")
 _WINDOW = ("window_s", "good", "bad", "burn", "coverage")
 _Of = tuple[str, str, str]  # environment, service, model
@@ -46,7 +48,8 @@ def status(specs: Sequence[Spec], evaluation: Evaluation | None, alerts: Iterabl
         for one in _standing(spec, objective, seen.get((spec.service, objective.name), ()), index)
     ]
     at_s = evaluation.at_s if evaluation else None
-    return {"at_s": at_s, "objectives": found, "alerts": [_told(alert) for alert in alerts]}
+    drifts = [asdict(row) for row in evaluation.drifts] if evaluation else []
+    return {"at_s": at_s, "objectives": found, "alerts": [_told(alert) for alert in alerts], "drifts": drifts}
 
 
 def _indexed(evaluation: Evaluation | None, alerts: Iterable[Alert]) -> _Index:

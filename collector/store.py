@@ -46,6 +46,7 @@ RETRY_PAUSE_S = 0.05
 PATIENCE_S = 8.0
 """How long a body waits to be committed: senders themselves give up after ten seconds."""
 CLOSE_S = 5.0
+STOPPING = "the collector is stopping: send again later"
 _MAY_PASS: tuple[type[Exception], ...] = (*FAULTS, GapError)
 _UNHURRIED = text("SET LOCAL idle_in_transaction_session_timeout = '120s'")
 """Who reads the past holds nobody up, and makes sense of one page before it asks for the next."""
@@ -56,8 +57,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Clock = Callable[[], float]
 Work = Callable[[AsyncConnection], Awaitable[T]]
-"""What is done within a transaction. Only statements run under `run_sync`: it lends its work a stack that is cut in
-pieces, on which numpy's look at its callers (it looks when operands are large) may fall through the bottom."""
+"""What is done within a transaction. Only statements run under `run_sync`: see `stacks`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,7 @@ class Store:
         self._closing = False
         self._is_shared = engine.dialect.name == "postgresql"
         self._in_doubt = True
+        self._complained: str | None = None
         self._writer = asyncio.create_task(self._write_on(), name="store")
 
     @property
@@ -134,11 +135,12 @@ class Store:
         return await done
 
     async def write(self, work: Callable[[Connection], T]) -> T:
-        """Do the work in a write transaction of its own, between groups. Raises `UnavailableError`."""
+        """Do the work in a write transaction of its own, between groups: statements, see `stacks`. Raises
+        `UnavailableError`."""
         return await self._between_groups(partial(self._transact, lambda connection: connection.run_sync(work)))
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Do the work in a transaction that takes no lock. Raises `UnavailableError`."""
+        """Do the work in a transaction that takes no lock: statements, see `stacks`. Raises `UnavailableError`."""
         try:
             async with self._engine.connect() as connection:
                 await reading(connection)
@@ -189,7 +191,7 @@ class Store:
 
     def _enqueue(self, item: _Body | _Act) -> None:
         if self._closing:
-            raise UnavailableError("the collector is stopping: send again later")
+            raise UnavailableError(STOPPING)
         self._waiting.append(item)
         self._news.set()
 
@@ -259,7 +261,8 @@ class Store:
         return _Group(entry, [_answer(told.get(id(body))) for body in group])
 
     def _write(self, connection: Connection, entry: Entry, digests: Sequence[bytes], *, at_s: int) -> None:
-        commit.write_deltas(connection, entry.deltas, step_s=self.ledger.plan.tick_s, at_s=at_s)
+        named, step_s = self.ledger.named, self.ledger.plan.tick_s
+        commit.write_deltas(connection, entry.deltas, step_s=step_s, at_s=at_s, named=named)
         commit.write_digests(connection, digests, at_s=at_s)
         if entry.mark != self.ledger.mark:
             journal.append(connection, entry, at_s=at_s)
@@ -291,10 +294,21 @@ class Store:
                 self.tallies.commits += 1
                 self.tallies.commit_s += time.perf_counter() - started
                 self.failing = None
+                self._complain(None)
                 return answer
         assert fault is not None
-        log.error("the database cannot commit: %s", reason(fault))
+        self._complain(reason(fault))
         raise UnavailableError(f"the database cannot commit: {reason(fault)}") from fault
+
+    def _complain(self, why: str | None) -> None:
+        """Log that the database cannot commit, or can again: once, and not for each sender that tries."""
+        if why == self._complained:
+            return
+        self._complained = why
+        if why is None:
+            log.info("the database commits again")
+        else:
+            log.error("the database cannot commit: %s", why)
 
     async def _attempt(self, work: Work[T]) -> T:
         if self._in_doubt:

@@ -22,9 +22,8 @@ from typing import Generic, TypeVar
 
 from collector.deltas import StreamRow
 from collector.histogram import Histogram, difference
-from collector.measurement import Interval
+from collector.measurement import NS, Interval
 
-NS = 10**9
 FIRST_GRACE_S = 300
 MIXED_S = 600
 

@@ -29,6 +29,7 @@ class Tallies:
         self.spans += batch.span_latencies
 
     def drop(self, tallies: Iterable[Tally]) -> None:
+        """Count what was dropped, by its reason; beyond `MAX_REASONS` of them as other."""
         for tally in tallies:
             known = tally.reason in self.dropped or len(self.dropped) < MAX_REASONS
             reason = tally.reason if known else "other"

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.engine import Connection
 
-from collector import commit, figures, journal, recall
+from collector import commit, drift_past, figures, journal, recall
+from collector.drifting import Drifting
 from collector.errors import UnavailableError
 from collector.evaluate import Alert, AlertKey, Evaluation, evaluate
 from collector.leader import Alone, Leader
@@ -68,6 +69,7 @@ class Ticks:
     tallies: TickTallies = field(default_factory=TickTallies)
     ticked: asyncio.Condition = field(default_factory=asyncio.Condition)
     listeners: list[Callable[[Evaluation], None]] = field(default_factory=list)
+    drifting: Drifting = field(init=False)
     _term: int | None = None
     _active: dict[AlertKey, Alert] = field(default_factory=dict)
     _ended: dict[AlertKey, Alert] = field(default_factory=dict)
@@ -75,6 +77,9 @@ class Ticks:
     _keeping: asyncio.Task[None] | None = None
     _hearing: asyncio.Task[Heard | None] | None = None
     _figures_s: int | None = None
+
+    def __post_init__(self) -> None:
+        self.drifting = Drifting(self.store)
 
     @property
     def alerts(self) -> Sequence[Alert]:
@@ -87,12 +92,13 @@ class Ticks:
         return sorted(self._ended.values(), key=lambda alert: alert.since_s, reverse=True)
 
     async def resume(self) -> None:
-        """Take up the alerts where the last process left them."""
+        """Take up alerts and drifts where the last process left them."""
         known = await self.store.read(recall.alerts)
         self._active = {key: alert for key, alert in known.items() if alert.state != "resolved"}
         since_s = int(self.clock()) - KEPT_ENDED_S
         ended = await self.store.read(lambda connection: recall.ended(connection, since_s=since_s))
         self._ended = {key: alert for key, alert in ended.items() if not self._fires(key)}
+        await self.drifting.resume()
 
     async def run(self) -> None:
         """Tick until cancelled."""
@@ -141,7 +147,7 @@ class Ticks:
             at_s = max(at_s, self.latest.at_s)
         windows = self.store.ledger.windows
         windows.advance(at_s)
-        evaluation = evaluate(windows, alerts=self._active, now_s=at_s)
+        evaluation = evaluate(windows, alerts=self._active, now_s=at_s, drifts=self.drifting.open)
         self._follow(evaluation)
         self.latest = evaluation
         if self.tallies.leads:
@@ -149,6 +155,7 @@ class Ticks:
         for listener in self.listeners:
             listener(evaluation)
         if self.tallies.leads:
+            self.drifting.observe(evaluation)
             await self._keep(evaluation)
         else:
             self._unsaved = []
@@ -186,11 +193,13 @@ class Ticks:
         if self.tallies.leads:
             await self.store.write(lambda connection: self._forget_figures(connection, after_s=at_s))
         await self.store.recall(self.store.ledger.plan)
+        await self.drifting.resume()
         self.latest = None
 
     def _forget_figures(self, connection: Connection, *, after_s: int) -> None:
         self.leader.fence(connection)
         figures.forget(connection, after_s=after_s)
+        drift_past.forget(connection, after_s=after_s)
 
     def _follow(self, evaluation: Evaluation) -> None:
         self._active = {alert.key: alert for alert in evaluation.alerts if alert.state != "resolved"}
@@ -220,7 +229,7 @@ class Ticks:
         await asyncio.wait((self._keeping,), timeout=self.store.ledger.plan.tick_s / 2)
 
     async def _kept(self, evaluation: Evaluation) -> None:
-        unsaved, tick_s = list(self._unsaved), self.store.ledger.plan.tick_s
+        unsaved, drifts, tick_s = list(self._unsaved), self.drifting.unsaved, self.store.ledger.plan.tick_s
         due = figures.is_due(evaluation, self._figures_s)
 
         def work(connection: Connection) -> None:
@@ -229,6 +238,7 @@ class Ticks:
                 journal.prune(connection, before_s=evaluation.at_s - journal.KEPT_S)
             if due:
                 figures.write(connection, evaluation)
+            drift_past.write(connection, drifts)
             latest = {alert.key: alert for alert in (*unsaved, *evaluation.alerts)}
             commit.write_alerts(connection, list(latest.values()), unsaved)
 
@@ -239,6 +249,7 @@ class Ticks:
             log.warning("the figures of a tick were not kept: %s", error)
         else:
             self._unsaved = self._unsaved[len(unsaved) :]
+            self.drifting.saved(drifts)
             self._figures_s = evaluation.at_s if due else self._figures_s
 
     async def settled(self) -> None:

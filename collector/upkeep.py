@@ -30,18 +30,19 @@ async def sweep(store: Store, limits: Limits, *, now_s: int, whole: bool) -> int
 
 
 async def sweep_on(
-    store: Store, limits: Limits, *, clock: Callable[[], float], leads: Callable[[], bool] = lambda: True
+    store: Store, limits: Callable[[], Limits], *, clock: Callable[[], float], leads: Callable[[], bool] = lambda: True
 ) -> None:
-    """Sweep until cancelled: a whole sweep at the start and once a day. Of several collectors on one database the one
-    that leads sweeps it; the others look again every minute whether they do."""
+    """Sweep until cancelled: a whole sweep at the start and once a day, by the limits as they are then: a spec that is
+    read anew may have longer windows. Of several collectors on one database the one that leads sweeps it; the others
+    look again every minute whether they do."""
     whole_s = float("-inf")
     while True:
         now_s = clock()
         if not leads():
-            store.ledger.forget_streams(before_s=int(now_s) - limits.streams_s)
+            store.ledger.forget_streams(before_s=int(now_s) - limits().streams_s)
             await asyncio.sleep(FOLLOW_S)
             continue
         whole = now_s - whole_s >= WHOLE_SWEEP_S
-        await sweep(store, limits, now_s=int(now_s), whole=whole)
+        await sweep(store, limits(), now_s=int(now_s), whole=whole)
         whole_s = now_s if whole else whole_s
         await asyncio.sleep(SWEEP_S)

@@ -4,6 +4,7 @@ Rows are tuples in the order of the table's columns. PostgreSQL refuses a key re
 deadlocks when two writers meet keys in opposite order, so callers fold and sort first.
 """
 
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -12,38 +13,45 @@ from typing import Any
 from sqlalchemy import ColumnElement, Table, case
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Dialect
+from sqlalchemy.exc import DBAPIError
 
 from collector import schema
 
 ROWS_PER_STATEMENT = 5_000
 
 Row = tuple[Any, ...]
-Columns = Mapping[str, ColumnElement[Any]]
-Merge = Callable[[Columns, Columns, str], ColumnElement[Any]]
+Cells = Mapping[str, ColumnElement[Any]]
+"""One row, by the names of its columns."""
+Merge = Callable[[Cells, Cells, str], ColumnElement[Any]]
+"""What becomes of one column, from the row that is stored and the new one of the same key."""
 
 
-def add(stored: Columns, new: Columns, name: str) -> ColumnElement[Any]:
+def add(stored: Cells, new: Cells, name: str) -> ColumnElement[Any]:
+    """What is stored and what is new, together."""
     return stored[name] + new[name]
 
 
-def replace(_stored: Columns, new: Columns, name: str) -> ColumnElement[Any]:
+def replace(_stored: Cells, new: Cells, name: str) -> ColumnElement[Any]:
+    """What is new."""
     return new[name]
 
 
-def least(stored: Columns, new: Columns, name: str) -> ColumnElement[Any]:
+def least(stored: Cells, new: Cells, name: str) -> ColumnElement[Any]:
+    """The lesser, on every database: the functions for it have other names and other rules for NULL on each."""
     return case((stored[name] <= new[name], stored[name]), else_=new[name])
 
 
-def greatest(stored: Columns, new: Columns, name: str) -> ColumnElement[Any]:
+def greatest(stored: Cells, new: Cells, name: str) -> ColumnElement[Any]:
+    """The greater, likewise."""
     return case((stored[name] >= new[name], stored[name]), else_=new[name])
 
 
-def _weighted_mean(stored: Columns, new: Columns, name: str) -> ColumnElement[Any]:
+def _weighted_mean(stored: Cells, new: Cells, name: str) -> ColumnElement[Any]:
     values = stored[name] * stored["samples"] + new[name] * new["samples"]
     return values / (stored["samples"] + new["samples"])
 
 
-def _of_the_later(stored: Columns, new: Columns, name: str) -> ColumnElement[Any]:
+def _of_the_later(stored: Cells, new: Cells, name: str) -> ColumnElement[Any]:
     return case((new["last_ns"] >= stored["last_ns"], new[name]), else_=stored[name])
 
 
@@ -59,9 +67,26 @@ class Upsert:
         text = _text(self, connection.dialect)
         written, waiting = 0, iter(rows)
         while part := list(islice(waiting, ROWS_PER_STATEMENT)):
-            connection.exec_driver_sql(text, part)
+            execute_many(connection, text, part)
             written += len(part)
         return written
+
+
+def execute_many(connection: Connection, text: str, rows: Sequence[Row]) -> None:
+    """Execute the driver's own text for each of the rows.
+
+    SQLite works in a thread of its own, and a cursor of SQLAlchemy goes there and back three times a statement. A small
+    commit costs little else, so the rows are handed over in one go; errors are those of SQLAlchemy all the same.
+    """
+    if connection.dialect.driver != "aiosqlite":
+        connection.exec_driver_sql(text, rows)
+        return
+    try:
+        connection.connection.run_async(lambda driver: driver.executemany(text, rows))
+    except sqlite3.Error as error:
+        raise DBAPIError.instance(
+            text, None, error, sqlite3.Error, hide_parameters=True, dialect=connection.dialect
+        ) from error
 
 
 def _everything_else(table: Table) -> dict[str, Merge]:
@@ -74,6 +99,7 @@ def _merge(names: Sequence[str], merge: Merge) -> dict[str, Merge]:
 
 ALERT = Upsert(schema.alert, _everything_else(schema.alert))
 ALERT_EVENT = Upsert(schema.alert_event)
+DRIFT = Upsert(schema.drift, _everything_else(schema.drift))
 GAUGE = Upsert(
     schema.gauge,
     {

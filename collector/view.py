@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from urllib.parse import quote
 
-from collector import told, words
+from collector import alert_lines, words
+from collector.alert_lines import Line
+from collector.alerting import Alert
 from collector.charts import Chart, chart
-from collector.evaluate import Alert
 from collector.history import History
 from collector.notify import Deliveries
 from collector.standing import COLUMNS, Facts, Latency, Standing, Tone, lasting, quantile_name, standing
-from collector.told import Line
 from slo.objective import Objective, Spec
 from slo.signals import ENGINE_RUNNING, ENGINE_WAITING, IN_FLIGHT, KV_OCCUPANCY, SIGNALS, Metric
 
@@ -28,6 +28,8 @@ MAX_NAMES = 5
 """Names in one sentence."""
 MAX_ALERTS = 10
 """Alerts told on the page; the rest are counted."""
+MAX_DRIFTS = 5
+"""Latencies that shifted, of which the page tells; those that shifted most."""
 MAX_MODELS = 30
 """Models of one objective that people can read; of more, those in trouble come first."""
 URGENCY = {"exhausted": 0, "burning": 1, "ok": 2, "no_data": 3}
@@ -98,6 +100,7 @@ class Page:
     cards: Sequence[Card]
     gauges: Sequence[Gauge]
     unheard: Sequence[Line]
+    drifts: Sequence[Line]
     active: Sequence[Line]
     ended: Sequence[Line]
     span: str
@@ -131,16 +134,17 @@ def page(seen: Seen) -> Page:
     at_s = seen.status["at_s"]
     cards = list(_cards(seen))
     return Page(
-        at=told.clock(at_s) if at_s else words.UNKNOWN,
+        at=alert_lines.clock(at_s) if at_s else words.UNKNOWN,
         at_s=at_s,
         tick_s=seen.tick_s,
         services=[spec.service for spec in seen.specs],
         verdict=verdict(seen.status["objectives"]),
         cards=cards,
         gauges=list(_gauges(seen)),
-        unheard=told.unheard(seen.deliveries),
-        active=told.active(seen.alerts, now_s=at_s or seen.history.until_s),
-        ended=told.ended(seen.history.ended),
+        unheard=alert_lines.unheard(seen.deliveries),
+        drifts=alert_lines.drifts(seen.status["drifts"])[:MAX_DRIFTS],
+        active=alert_lines.active(seen.alerts, now_s=at_s or seen.history.until_s),
+        ended=alert_lines.ended(seen.history.ended),
         span=words.duration(seen.history.until_s - seen.history.since_s),
     )
 

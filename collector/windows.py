@@ -15,13 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from collector import bins
 from collector.bins import Sheet
 from collector.coverage import Coverage
-from collector.deltas import Deltas, LatencyKey, LatencyRow, SeriesKey, SloRow
+from collector.deltas import Deltas, LatencyKey, SeriesKey, SloRow
 from collector.events import EventKey, EventRow, Events
 from collector.fleet import Fleet, Service
-from collector.latencies import Latencies
-from collector.quantile import split_at, splits_at
+from collector.latencies import MAX_KEPT, Latencies
+from collector.quantile import splits_at
 from slo.burn import STANDARD_WINDOWS_S, windows_s
 from slo.objective import Objective, Spec
 from slo.signals import LATENCY_METRICS
@@ -81,21 +82,27 @@ class Windows:
         self.latencies = Latencies(plan.windows_s, tick_s=plan.tick_s, now_s=now_s, kept_s=plan.service_windows_s)
         self._coverage: dict[Service, Coverage] = {}
         self._shares: dict[tuple[Service, int], float] = {}
+        self._tells: dict[SeriesKey, tuple[_Told, ...]] = {}
 
     def add(self, rows: Deltas) -> None:
         """Take in committed rows, of any age and in any order."""
         self._shares.clear()
-        self.latencies.add(rows.latencies)
         self.events.add(_judged(row) for row in rows.slo)
-        self.events.add(event for row in rows.latencies for event in self._read(row))
+        for sheet in bins.sheets(rows.latencies):
+            self.add_sheet(sheet)
         for row in rows.known:
             self._known((row.environment, row.service)).add(row.start_s)
         self.fleet.add(rows.instances, rows.gauges)
 
     def add_sheet(self, sheet: Sheet) -> None:
-        """Take in stored histograms, of any age and in any order; events that their senders judged come before."""
+        """Take in histograms, of any age and in any order; events that their senders judged come before."""
         self.latencies.add_sheet(sheet)
-        self.events.add(self._read_sheet(sheet))
+        self.events.add(self._read(sheet))
+
+    def follow(self, plan: Plan) -> None:
+        """Judge by `plan` from now on: it keeps the same windows and judges by the same rules, or some of them."""
+        self.plan = plan
+        self._tells.clear()
 
     def advance(self, now_s: int) -> None:
         """Move the end of every window to now. A clock that went back moves nothing."""
@@ -134,32 +141,38 @@ class Windows:
             self._coverage[service] = Coverage(tick_s=self.plan.tick_s, horizon_s=self.plan.horizon_s)
         return self._coverage[service]
 
-    def _read(self, row: LatencyRow) -> Iterator[EventRow]:
-        """The events of objectives that a histogram tells, for a model whose events nobody judges at the source."""
-        for told in self._told(row.series):
-            if not self.events.spoken(told.judged, row.start_s):
-                split = split_at(row.histogram, told.threshold_s)
-                yield EventRow(told.read, row.start_s, split.below, split.above, split.unsure)
-
-    def _read_sheet(self, sheet: Sheet) -> Iterator[EventRow]:
-        """The same of stored histograms."""
-        latest_s = np.zeros(len(sheet.series), dtype=np.int64)
-        np.maximum.at(latest_s, sheet.of, sheet.starts_s)
+    def _read(self, sheet: Sheet) -> Iterator[EventRow]:
+        """The events of objectives that histograms tell, for models whose events nobody judges at the source."""
+        telling = [(number, told) for number, series in enumerate(sheet.series) for told in self._told(series)]
+        if not telling:
+            return
+        order = np.argsort(sheet.of, kind="stable")
+        edges = np.searchsorted(sheet.of[order], np.arange(len(sheet.series) + 1)).tolist()
+        starts_s, rows = sheet.starts_s.tolist(), order.tolist()
+        latest_s = np.maximum.reduceat(sheet.starts_s[order], edges[:-1]).tolist()
         splits: dict[float, tuple[list[int], ...]] = {}
-        for number, series in enumerate(sheet.series):
-            for told in self._told(series):
-                if self.events.spoken(told.judged, int(latest_s[number])):
+        for number, told in telling:
+            if self.events.spoken(told.judged, latest_s[number]):
+                continue
+            for row in rows[edges[number] : edges[number + 1]]:
+                if self.events.spoken(told.judged, starts_s[row]):
                     continue
                 if told.threshold_s not in splits:
-                    found = splits_at(series.layout, sheet.bins, told.threshold_s)
-                    splits[told.threshold_s] = tuple(column.tolist() for column in (sheet.starts_s, *found))
-                starts_s, below, above, unsure = splits[told.threshold_s]
-                for row in np.flatnonzero(sheet.of == number).tolist():
-                    if not self.events.spoken(told.judged, starts_s[row]):
-                        yield EventRow(told.read, starts_s[row], below[row], above[row], unsure[row])
+                    found = splits_at(sheet.series[number].layout, sheet.bins, told.threshold_s)
+                    splits[told.threshold_s] = tuple(column.tolist() for column in found)
+                below, above, unsure = splits[told.threshold_s]
+                yield EventRow(told.read, starts_s[row], below[row], above[row], unsure[row])
 
-    def _told(self, series: SeriesKey) -> Iterator[_Told]:
+    def _told(self, series: SeriesKey) -> tuple[_Told, ...]:
         """What the histograms of a series may tell."""
+        found = self._tells.get(series)
+        if found is None:
+            if len(self._tells) >= MAX_KEPT:  # instances come and go
+                self._tells.clear()
+            found = self._tells[series] = tuple(self._answers(series))
+        return found
+
+    def _answers(self, series: SeriesKey) -> Iterator[_Told]:
         key, spec = series.latency, self.plan.spec(series.latency.service)
         if spec is None or series.censored or spec.environment not in ("", key.environment):
             return

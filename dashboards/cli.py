@@ -54,7 +54,11 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     main_parser = _Parser(prog=PROGRAM, description="Grafana dashboards from slo.yaml.")
     main_parser.add_argument("--version", action="version", version=f"firsttoken {version('firsttoken')}")
     commands = main_parser.add_subparsers(dest="command", required=True, metavar="build", parser_class=_Parser)
-    build = commands.add_parser("build", help="write one JSON file a dashboard")
+    build = commands.add_parser(
+        "build",
+        help="write one JSON file a dashboard",
+        description="Write Grafana dashboards, one JSON file each, to import or to provision.",
+    )
     slo = environ.get("FIRSTTOKEN_SLO", DEFAULT_SLO)
     out = environ.get("FIRSTTOKEN_OUT")
     build.add_argument("--slo", action="append", metavar="FILE", help=f"spec or folder of specs, repeatable ({slo})")

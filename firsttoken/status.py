@@ -1,6 +1,7 @@
 """`firsttoken status [--watch] [URL]`: the collector's objectives in the terminal.
 
-Exit codes: 0 every objective shown is within its budget, 1 one burns or has none left, 2 no collector answers there.
+Exit codes: 0 every objective shown is within its budget, 1 one burns or has none left, 2 no collector answers there, or
+nothing it keeps is what was asked for.
 With --watch it shows until Ctrl-C, and that is what it then found last; a collector that is away for a while is waited
 for, with what it last said still on the screen.
 """
@@ -76,6 +77,9 @@ def _asked(question: Question) -> Status:
 
 def _once(question: Question, console: Console) -> Status:
     status = _asked(question)
+    if question.filters and not status.objectives:
+        named = " ".join(f"--{name} {value}" for name, value in question.filters.items())
+        raise UsageError(f"no objective at {question.url} matches {named}: without them it shows all there are")
     console.print(render(status, console.width))
     return status
 
@@ -126,7 +130,7 @@ def _parser(environ: Mapping[str, str]) -> Parser:
     parser = Parser(
         prog="firsttoken status",
         description="Show a collector's objectives and alerts. Exit 0: all within budget, 1: one burns or is spent, "
-        "2: no answer.",
+        "2: no answer, or no such objective.",
     )
     url = environ.get(variable("url"), DEFAULT_URL)
     parser.add_argument("url", nargs="?", default=url, metavar="URL", help="the collector (%(default)s)")

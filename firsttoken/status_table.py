@@ -120,9 +120,15 @@ def now(row: ObjectiveStatus) -> Text:
     promised = row.target if row.target in QUANTILES else None
     share = promised or 0.95
     value, text = known.of(share), _quantile(known, share)
-    least = known.at_least if value is None else value
-    beyond = row.threshold is not None and promised is not None and least is not None and least > row.threshold
+    beyond = promised is not None and _is_beyond(value, known.at_least, row.threshold)
     return Text(f"p{share * 100:.4g} {label} {text}{' too slow' if beyond else ''}", "bold red" if beyond else "")
+
+
+def _is_beyond(value: float | None, at_least: float | None, threshold: float | None) -> bool:
+    """Whether a quantile breaks the promise; an unknown one exceeds what it is at least."""
+    if threshold is None:
+        return False
+    return value > threshold if value is not None else at_least is not None and at_least >= threshold
 
 
 def _quantile(known: QuantileStatus, share: float) -> str:

@@ -34,7 +34,11 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_version()
     commands = parser.add_subparsers(dest="command", required=True, metavar="check|schema")
-    check = commands.add_parser("check", help="validate, and print what each burn alert needs and how fast it is")
+    check = commands.add_parser(
+        "check",
+        help="validate, and print what each burn alert needs and how fast it is",
+        description="Validate a spec, and print what each burn alert needs to fire, and how soon it would.",
+    )
     check.add_argument("files", nargs="+", metavar="FILE", help="slo.yaml, or a folder of such files")
     check.add_argument(
         "--traffic",
@@ -43,7 +47,9 @@ def main(argv: list[str] | None = None) -> int:
         help="requests each objective sees, as 600/h: reckon how often each alert would ring for nothing",
     )
     check.add_argument("--json", action="store_true", help="print the same as JSON")
-    commands.add_parser("schema", help="print the JSON Schema of slo.yaml")
+    commands.add_parser(
+        "schema", help="print the JSON Schema of slo.yaml", description="Print the JSON Schema of slo.yaml."
+    )
     args = parser.parse_args(argv)
     if args.command == "schema":
         print(json.dumps(json_schema(), indent=2))

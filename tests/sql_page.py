@@ -165,7 +165,7 @@ def _ages() -> str:
 
 
 def _kept(table: Table) -> str:
-    if table in retention.STEPPED:
+    if table in retention.COUNTS:
         how = "by tiers of steps" if partitions.branches(table) else "one table on PostgreSQL too"
         if table is schema.gauge:
             return f"{duration_text(DEFAULT.gauges_s)}, {how}"

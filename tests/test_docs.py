@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from slo.objective import parse
+from tests.collector_limits import LIMITS, NO_LIMITS
 from tests.generate_docs import COMMANDS, ROOT, flags, help_text, limits_page, signals_page, sql_page
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "alerts/runbooks").glob("*.md")])
@@ -20,6 +21,15 @@ def test_the_generated_pages_are_those_of_the_code() -> None:
     assert (ROOT / "docs/limits.md").read_text() == limits_page()
     assert (ROOT / "docs/signals.md").read_text() == signals_page()
     assert (ROOT / "docs/sql.md").read_text() == sql_page()
+
+
+def test_every_limit_of_the_collector_stands_in_the_docs() -> None:
+    named = {
+        path.stem: set(re.findall(r"^(MAX_[A-Z_]+) = ", path.read_text(), re.MULTILINE))
+        for path in (ROOT / "collector").glob("*.py")
+    }
+    missing = {room: names - LIMITS.get(room, {}).keys() - NO_LIMITS.get(room, set()) for room, names in named.items()}
+    assert {room: names for room, names in missing.items() if names} == {}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -52,11 +52,10 @@ async def _filled(file: Path, series: int) -> int:
             async with engine.begin() as connection:
                 for start_s in starts:
                     step = [tables.latency(name, start_s, shape) for name in names]
-                    step.sort(key=lambda row: rows.series_id(row.series))
+                    step.sort(key=lambda row: row.series.id)
                     if not written:
                         await connection.run_sync(upsert.SERIES.write, [rows.series(row.series) for row in step])
-                    done = [rows.rollup(row, step_s=step_s) for row in step]
-                    await connection.run_sync(upsert.ROLLUP.write, done)
+                    await connection.run_sync(upsert.ROLLUP.write, rows.rollups(step, step_s=step_s))
                     written += series
     finally:
         await engine.dispose()

@@ -17,7 +17,7 @@ from alerts.artefacts import artefacts
 from alerts.routes import Routing
 from alerts.rules import Target
 from slo.objective import Spec, parse
-from slo.signals import COLLECTOR_METRICS, GPU_METRICS, LATENCY_DRIFT, WIRE_METRICS, Metric
+from slo.signals import COLLECTOR_METRICS, GPU_METRICS, WIRE_METRICS, Metric
 from tests.alerts.support import tool
 from tests.alerts.test_rules import FIVE
 
@@ -40,7 +40,7 @@ SOME |= {"outcome": "no_output", "class": "batch", "type": "input", "source": "p
 def page(specs: tuple[Spec, ...]) -> str:
     """Two instances of each service and every metric there is, two models each, all counters growing with time."""
     lines = []
-    for metric in (*WIRE_METRICS, *GPU_METRICS, *COLLECTOR_METRICS, LATENCY_DRIFT):
+    for metric in (*WIRE_METRICS, *GPU_METRICS, *COLLECTOR_METRICS):
         for spec in specs:
             for model in ("m1", "m2"):
                 lines += [f"{series(metric, spec, model, replica)} {time.monotonic():.0f}" for replica in ("a", "b")]

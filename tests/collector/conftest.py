@@ -1,17 +1,46 @@
 """What the collector's tests share: each test that asks for `database` runs on SQLite and on PostgreSQL."""
 
 import asyncio
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import asyncpg
+import greenlet
 import pytest
 
+from collector.bins import Bins
+from collector.histogram import Histogram, Layout
+from collector.rolling import RollingCounts
 from tests.collector import support
 
 _numbers = count()
+_RECKONING: tuple[tuple[type, str], ...] = (
+    (Histogram, "__init__"),
+    (Bins, "__init__"),
+    (Layout, "edges"),
+    (RollingCounts, "add"),
+)
+"""What nobody reckons with arrays without."""
+
+
+@pytest.fixture(autouse=True)
+def no_array_on_a_lent_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a test has the store do: what runs under `run_sync` leaves arrays alone (`collector.stacks`)."""
+    for owner, name in _RECKONING:
+        monkeypatch.setattr(owner, name, _on_a_whole_stack(getattr(owner, name)))
+
+
+def _on_a_whole_stack(reckon: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(reckon)
+    def guarded(*given: Any, **named: Any) -> Any:
+        assert greenlet.getcurrent().parent is None, f"{reckon.__qualname__} under run_sync: see collector.stacks"
+        return reckon(*given, **named)
+
+    return guarded
 
 
 @pytest.fixture(scope="session")

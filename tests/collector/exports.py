@@ -38,6 +38,13 @@ def latencies(values: Sequence[float], *, at_s: float, model: str = "m") -> list
     return [messages.exponential(signals.TTFT.name, point)]
 
 
+def by_prompt(values: Sequence[float], stratum: str, *, at_s: float, model: str = "m") -> list[messages.wire.Metric]:
+    """First-token latencies of prompts of one class of lengths in the second before `at_s`."""
+    attributes: dict[str, Value] = {REQUEST_MODEL: model, signals.PROMPT_TOKENS: stratum}
+    point = messages.exponential_point(values, at_s=at_s, start_s=at_s - 1, attributes=attributes)
+    return [messages.exponential(signals.TTFT_BY_PROMPT.name, point)]
+
+
 def gauge(metric: signals.Metric, value: float, *, at_s: float, model: str = "m") -> list[messages.wire.Metric]:
     """One reading of a gauge."""
     return [messages.gauge(metric.name, messages.number(value, at_s=at_s, attributes={REQUEST_MODEL: model}))]

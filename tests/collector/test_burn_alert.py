@@ -2,7 +2,7 @@
 
 import pytest
 
-from collector.burn_alert import Told, _span, burning, exhausted, key
+from collector.burn_alert import Figures, burning, exhausted, key
 from collector.events import Held
 from collector.track import Track
 from collector.verdicts import BudgetRow
@@ -27,7 +27,7 @@ ENDS = {None: "no bad event came in the last hour", 0.0: "it is spent", 7200.0: 
 
 @pytest.mark.parametrize("ends_s", ENDS)
 def test_a_burn_is_told_with_its_figures(ends_s: float | None) -> None:
-    wanted = burning(track("prod"), FAST, "firing", told=Told(Held(80, 20), 20.0, budget(ends_s=ends_s)))
+    wanted = burning(track("prod"), FAST, "firing", figures=Figures(Held(80, 20), 20.0, budget(ends_s=ends_s)))
     told = dict(wanted.annotations)["description"]
     assert wanted.key == key(track("prod"), FAST)
     assert "chat in prod, model m: 20 of 100 events of the last 1h were bad" in told
@@ -41,11 +41,3 @@ def test_a_spent_budget_is_told_once_enough_is_known() -> None:
     assert dict(spent.labels)["notify"] == "ticket"
     assert exhausted(track(), budget(remaining=-0.5, coverage=0.05)) is None
     assert exhausted(track(), budget()) is None
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(12.4, "12s"), (60, "1m"), (3599, "59m"), (3600, "1h 0m"), (9000, "2h 30m"), (200_000, "2d 7h")],
-)
-def test_times_are_told_as_people_say_them(seconds: float, text: str) -> None:
-    assert _span(seconds) == text

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from collector import cli, ddl
-from tests.collector.support import SPEC, refusal
+from tests.collector.support import SPEC, collector, refusal
 from tests.sidecar.certificates import certificate, key
 
 
@@ -53,10 +53,26 @@ def test_files_that_make_no_tls(tmp_path: Path) -> None:
 
 
 def test_a_database_that_cannot_be_written(tmp_path: Path) -> None:
-    code, stderr = refusal(tmp_path, "--listen", "127.0.0.1:0", "--database", f"sqlite:///{tmp_path}/no/such/a.db")
+    missing = f"sqlite:///{tmp_path}/no/such/a.db"
+    code, stderr = refusal(tmp_path, "--listen", "127.0.0.1:0", "--grpc", "off", "--database", missing)
     assert code == 2
-    assert "no/such/a.db" in one_line(stderr)
+    assert "no/such/a.db cannot be used: No such file or directory: name a file in a folder" in one_line(stderr)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["slo.yaml"]
+
+
+def test_the_tables_of_a_collector_that_runs_are_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    database = f"sqlite:///{tmp_path}/a.db"
+    with collector(tmp_path, "--database", database):
+        with sqlite3.connect(tmp_path / "a.db") as connection:
+            connection.execute("UPDATE schema_version SET version_num = '0001'")
+        code, stderr = refusal(other, "--listen", "127.0.0.1:0", "--grpc", "off", "--database", database)
+        left = connection.execute("SELECT version_num FROM schema_version").fetchall()
+        connection.close()
+    assert code == 2
+    assert "in use by another collector" in one_line(stderr)
+    assert left == [("0001",)]
 
 
 def run(*typed: str) -> int:

@@ -42,10 +42,10 @@ def test_histograms_of_the_same_step_are_merged(database: str) -> None:
         return lambda c: commit.write_deltas(c, Deltas(latencies=latencies), step_s=10, at_s=1)
 
     def read(connection: Connection) -> Any:
-        found = {row.series_id: row for row in connection.execute(select(schema.rollup))}
-        return [rows.rollup_histogram(found[rows.series_id(key)], key.layout) for key in (EXACT, COARSE)]
+        return {row.series_id: row for row in connection.execute(select(schema.rollup))}
 
-    exact, coarse = after(database, write(first), write(second), read)
+    found = after(database, write(first), write(second), read)
+    exact, coarse = (rows.rollup_histogram(found[key.id], key.layout) for key in (EXACT, COARSE))
     assert exact == merge(first, second)
     assert coarse.counts.tolist() == [2, 0, 2]
 

@@ -19,6 +19,7 @@ URLS = {
     "another sqlite driver": ("sqlite+pysqlite:///a.db", "sqlite+aiosqlite:///a.db"),
     "postgresql": ("postgresql://u@h/d", "postgresql+asyncpg://u@h/d"),
     "the short name": ("postgres://u@h:5433/d", "postgresql+asyncpg://u@h:5433/d"),
+    "as clouds write it": ("postgresql://u@h/d?sslmode=require", "postgresql+asyncpg://u@h/d?ssl=require"),
 }
 
 
@@ -32,6 +33,30 @@ def test_the_url_that_a_text_means(case: str) -> None:
 def test_a_url_of_nothing_we_write_is_refused(text: str) -> None:
     with pytest.raises(UnusableDatabaseError, match=r"use|name a file"):
         database_url(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["postgresql://h/d?password=secret&user=u", "postgresql://h/d?foo=bar", "sqlite:///a?b=c"]
+)
+def test_a_parameter_that_the_driver_does_not_know_is_refused(text: str) -> None:
+    with pytest.raises(
+        UnusableDatabaseError, match=r"^the database's URL has a parameter (password|foo|b): "
+    ) as caught:
+        database_url(text)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.tools
+def test_how_a_database_is_reached_over_tls_is_said_in_its_url(postgresql_server: str) -> None:
+    """This server knows no TLS: a mode that asks for it is refused, one that only prefers it is not."""
+
+    async def scenario(mode: str) -> None:
+        engine = await open_database(database_url(f"{postgresql_server}&sslmode={mode}"))
+        await engine.dispose()
+
+    asyncio.run(scenario("prefer"))
+    with pytest.raises(UnusableDatabaseError, match="sslmode"):
+        asyncio.run(scenario("nonsense"))
 
 
 def test_a_password_is_never_shown() -> None:
@@ -56,6 +81,8 @@ def test_an_empty_database_gets_every_table_and_keeps_them(database: str) -> Non
 def test_two_collectors_may_open_an_empty_database_at_once(database: str) -> None:
     async def scenario() -> None:
         engines = await asyncio.gather(*(open_database(database_url(database)) for _ in range(4)))
+        found = await asyncio.gather(*(_tables(engine) for engine in engines))
+        assert all(tables >= set(schema.metadata.tables) for tables in found)
         await asyncio.gather(*(engine.dispose() for engine in engines))
 
     asyncio.run(scenario())

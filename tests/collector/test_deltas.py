@@ -43,8 +43,8 @@ FOLDED: dict[str, tuple[Callable[[Iterable[Any]], tuple[Any, ...]], Sequence[Any
     ),
     "histograms of two layouts stay apart": (
         deltas.folded_latencies,
-        [LatencyRow(EXPLICIT, 10, from_values([1.0], Layout(None, BOUNDS))), LatencyRow(KEY, 10, from_values([1.0]))],
         [LatencyRow(KEY, 10, from_values([1.0])), LatencyRow(EXPLICIT, 10, from_values([1.0], Layout(None, BOUNDS)))],
+        [LatencyRow(EXPLICIT, 10, from_values([1.0], Layout(None, BOUNDS))), LatencyRow(KEY, 10, from_values([1.0]))],
     ),
     "events add up by hash": (
         deltas.folded_slo,
@@ -104,5 +104,5 @@ def test_a_commit_of_several_bodies_is_the_same_in_any_order(parts: list[Deltas]
     assert sum(row.histogram.count for row in one.latencies) == sum(
         row.histogram.count for part in parts for row in part.latencies
     )
-    keys = [(row.series.order, row.start_s) for row in one.latencies]
+    keys = [(row.start_s, row.series.id) for row in one.latencies]
     assert keys == sorted(set(keys))

@@ -89,7 +89,7 @@ def test_while_the_database_is_away_the_page_shows_what_it_knew(tmp_path: Any) -
             clock.now_s += 10
             await one.ticks.tick()
             assert await one.past() is before
-            assert (await one.seen()).at_s == NOW_S + 10
+            assert (await one.page()).at_s == NOW_S + 10
             one.reader.read = honest  # type: ignore[method-assign]
             assert (await one.past()).until_s == NOW_S + 10
 
@@ -113,7 +113,7 @@ def test_the_status_is_made_once_a_tick(tmp_path: Any, monkeypatch: pytest.Monke
             assert first == second
             assert await one.status_body(StatusAsked()) is await one.status_body(StatusAsked())
             assert (await read(one, model="*"))["total"] == 1
-            await one.seen()
+            await one.page()
             clock.now_s += 10
             await one.ticks.tick()
             assert (await read(one))["at_s"] == NOW_S + 10

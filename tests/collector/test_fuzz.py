@@ -18,7 +18,7 @@ from collector.histogram import Histogram
 from collector.measurement import Batch
 from collector.otlp import decode_metrics, decode_traces
 from collector.rollup import Intake, fold
-from collector.span_shapes import OTHER_SPAN
+from collector.spans import OTHER_SPAN
 from slo import signals
 from tests.collector import messages
 from tests.collector.messages import T0

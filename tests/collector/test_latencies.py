@@ -4,7 +4,7 @@ import numpy as np
 
 from collector.deltas import LatencyKey
 from collector.latencies import Latencies, Roster
-from slo.signals import ALL_MODELS
+from slo.signals import ALL_MODELS, TTFT_STRATA
 from tests.collector import scene
 from tests.collector.scene import NOW_S
 
@@ -68,3 +68,14 @@ def test_a_line_is_as_old_as_its_earliest_step() -> None:
     roster = one.roster()
     ages = dict(zip(roster.lines, roster.firsts_s().tolist(), strict=True))
     assert ages == {key("a"): NOW_S - 50, key("b"): NOW_S - 100, key(ALL_MODELS): NOW_S - 100}
+
+
+def test_latencies_by_prompt_length_have_their_own_windows_and_are_not_added_over_models() -> None:
+    signal = TTFT_STRATA["to_1k"]
+    rows = [scene.values(NOW_S, [0.1], model=model, signal=of) for model in "ab" for of in ("ttft", signal)]
+    roster = latencies(*rows).roster()
+    windows_s = {(row[2], row[3], row[5]) for row in zip(*roster.columns, strict=True)}
+    assert windows_s == {
+        *((model, "ttft", window_s) for model in ("a", "b", ALL_MODELS) for window_s in WINDOWS_S),
+        *((model, signal, 300) for model in ("a", "b")),
+    }

@@ -4,7 +4,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete, select
 
+from collector import schema
 from collector.deltas import Deltas
 from collector.evaluate import evaluate
 from collector.journal import Entry, Mark
@@ -77,6 +79,25 @@ def test_cumulative_streams_that_stopped_are_forgotten(tmp_path: Path) -> None:
             one.ledger.forget_streams(before_s=NOW_S - 50)
             (left,) = one.ledger.streams.values()
             assert left.end_ns == (NOW_S - 5) * messages.NS
+
+    asyncio.run(story())
+
+
+def test_the_names_of_series_are_written_once_and_now_and_then_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with store(f"{tmp_path}/a.db") as one:
+
+            async def named(digest: bytes) -> int:
+                """How many are stored after a body more, whoever lost those of before."""
+                await one.write(lambda connection: connection.execute(delete(schema.series)))
+                await one.count(digest, batch(exports.second(good=5, bad=1, at_s=NOW_S - 5)))
+                return await one.read(lambda connection: len(connection.execute(select(schema.series)).all()))
+
+            first = await named(b"a")
+            assert first > 0
+            assert await named(b"b") == 0
+            one.ledger.forget_streams(before_s=0)
+            assert await named(b"c") == first
 
     asyncio.run(story())
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from collector import listener
+from collector.address import Address
 from collector.errors import ListenError
 from collector.listener import Listener, listening, raise_file_limit, url
-from collector.options import Address
 from collector.tls import Files, Identity
 from tests.collector import exports
 from tests.collector.support import Running, collector, until

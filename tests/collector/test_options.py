@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from collector.address import Address
 from collector.cli import parser
-from collector.errors import TlsError
-from collector.options import Address, Settings, UsageError, address, settings, switched_on, tick_s
+from collector.errors import TlsError, UsageError
+from collector.options import Settings, settings, switched_on, tick_s
 from slo.source import SpecError
 from tests.collector.support import SPEC
 from tests.sidecar.certificates import AUTHORITY, certificate, key
@@ -48,6 +49,22 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_default() -> None:
     assert read("--alertmanager", "http://c", "--alertmanager", "http://d", environ=environ).alertmanagers == [
         *("http://c", "http://d")
     ]
+
+
+def test_an_empty_variable_counts_as_not_set() -> None:
+    names = ("SLO", "LISTEN", "GRPC", "ALERTMANAGER", "WEBHOOK", "TOKEN_FILE", "DATABASE_FILE", "TLS_CERT", "TICK")
+    found = read(environ={f"FIRSTTOKEN_{name}": "" for name in names})
+    assert (found.alertmanagers, found.webhook, found.token, found.identity) == ([], None, None, None)
+    assert (found.listen, list(map(str, found.slo))) == (read().listen, ["slo.yaml"])
+    assert read(environ={"FIRSTTOKEN_ALERTMANAGER": "http://a, http://b"}).alertmanagers == ["http://a", "http://b"]
+
+
+def test_a_file_that_holds_no_url_is_not_shown(tmp_path: Path) -> None:
+    for text in ("hunter2", "postgresql:/u:hunter2@h/d", "postgresql://u:hunter2@h/d\nhunter2"):
+        (tmp_path / "secret").write_text(text)
+        with pytest.raises(UsageError, match="it must hold one URL alone") as caught:
+            read("--database-file", "secret")
+        assert "hunter2" not in str(caught.value)
 
 
 def test_secrets_come_from_files_or_the_environment() -> None:
@@ -137,8 +154,5 @@ def test_insecure_is_said_aloud() -> None:
     assert read("--listen", "0.0.0.0:1", "--insecure").token is None
 
 
-def test_addresses() -> None:
-    assert address("--listen", "[::1]:4318") == Address("::1", 4318)
-    assert address("--listen", "localhost:0") == Address("localhost", 0)
-    assert [str(Address("::1", 1)), str(Address("a", 2))] == ["[::1]:1", "a:2"]
+def test_a_minute_is_a_tick() -> None:
     assert tick_s("1m") == 60

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from collector.errors import PayloadError
 from collector.measurement import Batch, Resource, SpanLatencies, Tally
 from collector.otlp import OWN_SPAN, decode_metrics, decode_traces
-from collector.span_shapes import OTHER_SPAN, STEPPED_SPAN
+from collector.spans import OTHER_SPAN, STEPPED_SPAN
 from slo import signals
 from tests.collector import messages
 from tests.collector.messages import NS, T0, Value

@@ -2,6 +2,7 @@
 
 import gzip
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from slo.objective import parse
 from slo.signals import KV_OCCUPANCY
 from tests.collector import browser, exports
 from tests.collector import test_status as made
+from tests.collector.drift_scene import DRIFT
 from tests.collector.support import collector, send, until
-from tests.collector.test_told import alert
+from tests.collector.test_alert_lines import alert
 from tests.collector.test_view import NO_PAST, many, past_of, seen
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -53,14 +55,21 @@ def full() -> Page:
     points = {name: [(made.AT_S - 60, 0.4), (made.AT_S, 0.6)] for name in ("p50", "p90", "p95", "p99", "p999")}
     gauges = {("chat", KV_OCCUPANCY.sql): [(made.AT_S - 9, 0.2), (made.AT_S, 0.3)]}
     past = past_of(percentiles={("", "chat", "m", "ttft"): points}, gauges=gauges)
-    return seen(made.FULL, alert("firing", "page"), past=past)
+    return seen(replace(made.FULL, drifts=(DRIFT,)), alert("firing", "page"), past=past)
 
 
 def test_the_page_answers_first_and_is_well_formed() -> None:
     html = page.front(full()).replace("\u00a0", " ")
     read(html)
     order = [
-        *("The contract is at risk", "Alerts now", "Objectives", "first token within 500 ms", "budget left"),
+        *(
+            "The contract is at risk",
+            "Alerts now",
+            "Latency drift",
+            "Objectives",
+            "first token within 500 ms",
+            "budget left",
+        ),
         *("Engines", "KV cache", "Past alerts"),
     ]
     places = [html.index(text) for text in order]

@@ -47,6 +47,12 @@ REJECTED = {
         messages.exponential(signals.CENSORED.name, messages.exponential_point([1.0])),
         "use one of e2e, tpot, ttft",
     ),
+    "a prompt of no class of lengths": (
+        messages.exponential(
+            signals.TTFT_BY_PROMPT.name, messages.exponential_point([1.0], attributes={signals.PROMPT_TOKENS: "1234"})
+        ),
+        "is '1234': use one of over_16k, to_16k, to_1k, to_256, to_4k",
+    ),
 }
 
 
@@ -79,6 +85,13 @@ def test_synthetic_traffic_enters_no_percentile() -> None:
     batch = read(messages.exponential(TTFT, messages.exponential_point([1.0], attributes=synthetic)))
     assert batch.latencies == ()
     assert [(tally.reason, tally.count) for tally in batch.ignored] == [("latency of synthetic traffic", 1)]
+
+
+@pytest.mark.parametrize(("stratum", "signal"), signals.TTFT_STRATA.items())
+def test_a_latency_by_prompt_length_is_a_latency_of_its_own(stratum: str, signal: str) -> None:
+    point = messages.exponential_point([1.0], attributes={signals.PROMPT_TOKENS: stratum})
+    (found,) = read(messages.exponential(signals.TTFT_BY_PROMPT.name, point)).latencies
+    assert (found.signal, found.censored) == (signal, False)
 
 
 def test_a_gauge_may_come_as_a_cumulative_sum() -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import gzip
+import socket
 import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,7 +22,7 @@ from collector.intake import Reception
 from collector.post import Post
 from collector.store import Counted
 from tests.collector.doors import BODY, Told, raises, reception
-from tests.collector.support import Running, ask, collector, peak_mib
+from tests.collector.support import Running, ask, collector, peak_mib, until
 
 PROTOBUF = {"content-type": "application/x-protobuf"}
 
@@ -197,6 +199,20 @@ def test_a_sender_that_leaves_is_no_fault_of_ours() -> None:
     wire = Wire([*chunks(BODY[:9], b"")[:1], {"type": "http.disconnect"}], [(b"content-type", b"application/json")])
     assert wire.answer(to)[0] == 400
     assert to.refused == {400: 1}
+
+
+def test_a_body_that_has_not_come_by_the_end_is_to_be_sent_again(tmp_path: Path) -> None:
+    head = b"POST /v1/metrics HTTP/1.1\r\nhost: c\r\ncontent-type: application/x-protobuf\r\ncontent-length: 99\r\n\r\n"
+    with collector(tmp_path, "--drain-timeout", "1s") as running:
+        host, port = running.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as sender:
+            sender.sendall(head + b"x")
+            until(lambda: b"ready" in ask(f"{running.url}/readyz").body)
+            assert running.stop() == 0
+            answer = sender.recv(4096)
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"retry-after: " in answer
+    assert "Traceback" not in running.log.read_text()
 
 
 def test_others_have_their_turn_while_a_body_is_unpacked() -> None:

@@ -46,13 +46,15 @@ MOMENTS = [NOW_S - 60 * minute for minute in range(20, 0, -1)]
 def over(database: str, ask: Callable[[Connection], T]) -> T:
     """What is answered over twenty minutes of figures, some alerts and one instance's histograms."""
 
+    evaluations = [evaluation(at_s) for at_s in MOMENTS]
+    rows = Deltas(latencies=(scene.values(NOW_S - 50, [0.1] * 10),), known=scene.known(NOW_S - 60, NOW_S))
+
     def fill(connection: Connection) -> None:
-        for at_s in MOMENTS:
-            figures.write(connection, evaluation(at_s))
+        for one in evaluations:
+            figures.write(connection, one)
         history = [alert("Old", "firing", NOW_S - 200_000), alert("A", "firing", NOW_S - 50)]
         history += [alert("A", "resolved", NOW_S - 10), alert("B", "firing", NOW_S - 5, "search")]
         commit.write_alerts(connection, [history[2], history[3]], history)
-        rows = Deltas(latencies=(scene.values(NOW_S - 50, [0.1] * 10),), known=scene.known(NOW_S - 60, NOW_S))
         commit.write_deltas(connection, rows, step_s=10, at_s=NOW_S)
 
     async def act() -> T:

@@ -59,7 +59,7 @@ def cells(rows: Iterable[LatencyRow]) -> dict[Any, int]:
     """What each bucket of each series and step holds; zeros under None."""
     found: Counter[Any] = Counter()
     for row in rows:
-        at, one = (row.series.order, row.start_s), row.histogram
+        at, one = (row.series.id, row.start_s), row.histogram
         found.update({(*at, one.offset + k): n for k, n in enumerate(one.counts.tolist()) if n})
         found.update({(*at, None): one.zero_count} if one.zero_count else {})
     return found
@@ -68,7 +68,7 @@ def cells(rows: Iterable[LatencyRow]) -> dict[Any, int]:
 def cells_of(sheets: Iterable[Sheet]) -> dict[Any, int]:
     found: Counter[Any] = Counter()
     for sheet in sheets:
-        at = [(sheet.series[of].order, start_s) for of, start_s in zip(sheet.of, sheet.starts_s.tolist(), strict=True)]
+        at = [(sheet.series[of].id, start_s) for of, start_s in zip(sheet.of, sheet.starts_s.tolist(), strict=True)]
         held = sheet.bins
         for owner, bucket, count in zip(held.owners, held.buckets.tolist(), held.counts.tolist(), strict=True):
             found[*at[owner], bucket] += count

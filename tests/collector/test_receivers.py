@@ -327,7 +327,7 @@ def test_neither_the_name_of_a_webhook_nor_its_errors_hold_a_secret(url: str) ->
 
 
 def test_an_alertmanager_is_named_by_its_address_with_the_prefix_it_is_served_under() -> None:
-    assert receivers.address("http://u:secret@h:1/am/?key=secret#x") == "http://h:1/am"
+    assert receivers.called("http://u:secret@h:1/am/?key=secret#x") == "http://h:1/am"
 
 
 def test_notices_are_plain_values() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.options import UsageError
+from collector.errors import UsageError
 from collector.replay_cli import main, moment_s
 from tests.collector import exports
 from tests.collector.support import SPEC, collector, send

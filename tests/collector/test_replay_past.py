@@ -87,6 +87,16 @@ def test_exact_counts_begin_where_the_rule_became_what_it_is(database: str) -> N
     assert counts(past) == (25, 5, 0)
 
 
+def test_a_rule_that_was_changed_and_changed_back_is_read_off_in_between(database: str) -> None:
+    ours = [scene.slo(START_S + at_s, 9, 1) for at_s in (0, 10, 2000)]
+    other = scene.slo(START_S + 1000, 5, 5, hash_="another")
+    late, between = scene.values(START_S + 100, [0.9] * 3), scene.values(START_S + 1000, [0.1] * 6 + [0.9] * 4)
+    rows = Deltas(slo=(*ours, other), latencies=(late, between), known=KNOWN)
+    (past,) = read(database, rows, spec()).pasts
+    assert past.basis == "counts+histogram"
+    assert counts(past) == (27 + 6, 3 + 4, 0)  # what comes minutes after a count was counted
+
+
 def test_who_waited_longer_than_the_new_threshold_in_vain_was_bad(database: str) -> None:
     waited = scene.values(START_S, [0.05, 3.0, 3.0], censored=True)
     rows = Deltas(latencies=(scene.values(START_S, [0.1] * 10), waited), known=KNOWN)

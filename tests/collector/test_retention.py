@@ -1,5 +1,6 @@
 """Ageing on real databases: folding loses no count, dropping loses nothing that a window can reach."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from collector import commit, figures, partitions, recall, retention, rows, sche
 from collector.deltas import Deltas, LatencyKey, LatencyRow, SeriesKey
 from collector.histogram import Histogram, Layout, from_values, merge
 from collector.retention import Limits
+from collector.stacks import on_own_stack
 from tests.collector.stores import added, everything
 from tests.collector.test_commit import after
 
@@ -35,11 +37,14 @@ def pieces_of_then(connection: Connection, now_s: int) -> None:
         pass
 
 
+def values() -> Deltas:
+    return Deltas(tuple(LatencyRow(KEY, at_s, from_values([0.1, at_s % 7 + 1.0])) for at_s in moments()))
+
+
 def a_past(connection: Connection) -> None:
     pieces_of_then(connection, NOW_S - AGES_S[4])
     upsert.INSTANCE.write(connection, [("", "chat", "i1", "proxy", NOW_S - DAY_S, NOW_S, 1)])
-    latencies = tuple(LatencyRow(KEY, at_s, from_values([0.1, at_s % 7 + 1.0])) for at_s in moments())
-    commit.write_deltas(connection, Deltas(latencies=latencies), step_s=10, at_s=NOW_S)
+    commit.write_deltas(connection, on_own_stack(connection, values), step_s=10, at_s=NOW_S)
     key = ("", "chat", "m")
     upsert.SLO_COUNT.write(connection, [(10, at_s, *key, "ttft", "h", 3, 1) for at_s in moments()])
     upsert.COUNTER.write(connection, [(10, at_s, *key, "i1", "proxy", "requests", "{}", 2.0) for at_s in moments()])
@@ -50,11 +55,17 @@ def a_past(connection: Connection) -> None:
     )
 
 
+def together(stored: Sequence[Any]) -> Histogram:
+    one = Histogram(Layout(5))
+    for row in stored:
+        one = merge(one, rows.rollup_histogram(row, Layout(5)))
+    return one
+
+
 def whole(connection: Connection) -> dict[str, Any]:
     slo, gauge, counter = schema.slo_count.c, schema.gauge.c, schema.counter.c
-    one = Histogram(Layout(5))
-    for row in connection.execute(select(schema.rollup)):
-        one = merge(one, rows.rollup_histogram(row, Layout(5)))
+    stored = connection.execute(select(schema.rollup)).all()
+    one = on_own_stack(connection, lambda: together(stored))
     figures = connection.execute(
         select(func.max(gauge.max), func.sum(gauge.samples), func.sum(gauge.mean * gauge.samples))
     )
@@ -96,11 +107,11 @@ def test_late_rows_join_what_was_folded(database: str) -> None:
     assert len(after(database, lambda c: c.execute(select(schema.slo_count)).all())) == count - 1
 
 
-STEPPED = (schema.rollup, schema.slo_count, schema.counter, schema.known, schema.gauge)
+COUNTS = (schema.rollup, schema.slo_count, schema.counter, schema.known, schema.gauge)
 
 
 def left(connection: Connection) -> dict[str, int]:
-    tables = (*STEPPED, schema.series, schema.instance)
+    tables = (*COUNTS, schema.series, schema.instance)
     return {table.name: len(connection.execute(select(table)).all()) for table in tables}
 
 
@@ -189,7 +200,7 @@ def test_forgotten_by_age(database: str) -> None:
 def test_every_table_that_grows_is_swept() -> None:
     """What is not: the state of each alert, what receivers were told, series (with their instances), and what several
     collectors share, which they prune themselves."""
-    swept = {table.name for table in (*retention.STEPPED, *figures.TABLES)}
+    swept = {table.name for table in (*retention.COUNTS, *figures.TABLES)}
     swept |= {column.table.name for column, _ in retention.lifetimes(LIMITS)}
     kept = {"alert", "notification", "series", "schema_version", "journal", "leader"}
     assert swept.isdisjoint(kept)

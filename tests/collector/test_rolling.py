@@ -29,6 +29,21 @@ def add(rolling: RollingCounts, events: list[Event]) -> None:
     rolling.add(array([event.start_s for event in events]), cells, array([event.count for event in events]))
 
 
+def test_cells_that_are_distinct_need_no_adding_up() -> None:
+    """In any order, over several steps, and let go again."""
+    rolling = [RollingCounts(COLUMNS, WINDOWS_S, tick_s=10, now_s=1000) for _ in range(2)]
+    lanes, columns, counts = np.array([3, 0, 2, 2]), np.array([1, 2, 0, 1]), np.array([7, 300, 1, 70_000])
+    for starts_s in (np.array([990, 990, 990, 990]), np.array([990, 1000, 1000, 990])):
+        for distinct, one in zip((False, True), rolling, strict=True):
+            one.add(starts_s, (lanes, columns), counts, distinct=distinct)
+    for now_s in (1000, 1010, 1020, 5_000_000):
+        for one in rolling:
+            one.advance(now_s)
+        for window_s in WINDOWS_S:
+            assert held(rolling[0], window_s) == held(rolling[1], window_s)
+    assert held(rolling[0], 2_419_200) == {}
+
+
 def anew(events: list[Event], window_s: int, *, tick_s: int, now_s: int) -> dict[tuple[int, int], int]:
     """The sums of a window by its definition: steps, at the window's rung, that start after now - window."""
     step_s, now_s = step_of(window_s, tick_s), now_s - now_s % tick_s

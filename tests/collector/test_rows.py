@@ -40,16 +40,23 @@ def stored(table: Table, row: tuple[Any, ...]) -> Any:
 def test_histograms_come_back_as_they_were(values: list[float], explicit: bool) -> None:
     key = EXPLICIT if explicit else KEY
     row = LatencyRow(key, 100, from_values(values, key.layout))
-    back = stored(schema.rollup, rows.rollup(row, step_s=10))
-    assert rows.rollup_histogram(back, key.layout) == row.histogram
-    assert back.count == len(values)
+    others = [LatencyRow(key, 90, from_values([])), LatencyRow(key, 110, from_values([0.5, 0.5, 7.0], key.layout))]
+    for place in range(3):
+        together = rows.rollups([*others[:place], row, *others[place:]], step_s=10)
+        back = stored(schema.rollup, together[place])
+        assert rows.rollup_histogram(back, key.layout) == row.histogram
+        assert (back.start_s, back.count) == (100, len(values))
+
+
+def test_no_rows_are_none() -> None:
+    assert rows.rollups([], step_s=10) == []
 
 
 def test_series_come_back_as_they_were_and_have_one_id_everywhere() -> None:
     for key in (KEY, EXPLICIT):
         assert rows.series_key(stored(schema.series, rows.series(key))) == key
-    assert rows.series_id(KEY) == 6100485002621400215
-    assert len({rows.series_id(key) for key in (KEY, EXPLICIT)}) == 2
+    assert KEY.id == 6100485002621400215
+    assert len({key.id for key in (KEY, EXPLICIT)}) == 2
 
 
 @given(value=st.one_of(st.floats(allow_nan=False, allow_infinity=False), VALUES))

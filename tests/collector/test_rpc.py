@@ -18,9 +18,9 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from collector import intake, rpc
+from collector.address import Address
 from collector.errors import ListenError, UnavailableError
 from collector.intake import Reception
-from collector.options import Address
 from collector.store import Counted
 from collector.tls import Files, Identity
 from tests.collector import exports, messages

@@ -18,8 +18,8 @@ import asyncpg
 import pytest
 
 from collector import running
+from collector.address import Address
 from collector.errors import ListenError
-from collector.options import Address
 from tests.collector import exports, support
 from tests.collector.support import SPEC, Running, ask, collector, send, until
 

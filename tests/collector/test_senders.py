@@ -15,7 +15,7 @@ from collector.otlp import decode_metrics, decode_traces
 from collector.points import UNKNOWN_METRIC
 from collector.quantile import buckets, quantiles
 from collector.rollup import REPEATED_DELTA, Intake, fold
-from collector.span_shapes import OTHER_SPAN
+from collector.spans import OTHER_SPAN
 from slo import signals
 from tests.collector.sent import GENAI_BOUNDS, Sdk, vllm_spans
 

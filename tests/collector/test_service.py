@@ -169,6 +169,9 @@ def test_health_and_readiness(shared: tuple[Running, Path]) -> None:
     running, _ = shared
     assert ask(f"{running.url}/healthz").body == b"ok\n"
     assert ask(f"{running.url}/readyz").status == 200
+    for path in ("/healthz", "/readyz"):
+        with urllib.request.urlopen(urllib.request.Request(running.url + path, method="HEAD"), timeout=30) as found:
+            assert (found.status, found.read()) == (200, b"")
 
 
 def test_the_page_needs_nothing_from_elsewhere(shared: tuple[Running, Path]) -> None:

@@ -95,6 +95,8 @@ def test_a_percentile_among_the_censored_is_more_than_what_is_known() -> None:
     found = latency(p95=None, p99=None, at_least=0.5, censored=3)
     assert found.values[2] == ("p99", "> 500 ms", "none")
     assert found.count == "10 requests, 3 without a value"
+    assert found.values[1] == ("p95", "> 500 ms", "bad"), "it exceeds the very threshold"
+    assert latency(p95=None, at_least=0.4).values[1] == ("p95", "> 400 ms", "none"), "it may still be good"
     assert latency(p95=None, at_least=None).values[1] == ("p95", "–", "none")
 
 

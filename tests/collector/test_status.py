@@ -8,6 +8,7 @@ from collector.columns import columns
 from collector.evaluate import Alert, AlertKey, BudgetRow, BurnRow, Evaluation, PercentileRow
 from collector.status import status
 from slo.objective import Spec, parse
+from tests.collector.drift_scene import DRIFT
 
 AT_S = 1_800_000_000
 SPECS = parse(
@@ -137,3 +138,22 @@ def test_the_sidecars_own_eye_comes_before_the_engines() -> None:
         one = of(SPECS, evaluation(budgets=(budget("m"),), rows=order))[0]
         assert one["percentiles"]["5m"]["source"] == "proxy"  # type: ignore[index]
         assert one["percentiles"]["5m"]["p95"] == 0.2  # type: ignore[index]
+
+
+def test_drifts_that_last_stand_beside_the_objectives() -> None:
+    assert status(SPECS, FULL, ())["drifts"] == status(SPECS, None, ())["drifts"] == []
+    (found,) = status(SPECS, replace(FULL, drifts=(DRIFT,)), ())["drifts"]
+    assert found == {
+        "since_s": DRIFT.since_s,
+        "environment": "",
+        "service": "chat",
+        "model": "m",
+        "signal": "ttft",
+        "source": "proxy",
+        "effect": 0.25,
+        "before_s": 0.4,
+        "after_s": 0.5,
+        "count": 1200,
+        "kind": "server",
+        "until_s": None,
+    }

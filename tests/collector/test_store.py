@@ -79,6 +79,29 @@ def test_g05_two_collectors_on_one_database_add_up(database: str) -> None:
     asyncio.run(story())
 
 
+def test_a_database_that_fails_for_long_is_one_line_of_the_log(
+    database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write = commit.write_digests
+
+    def fails(connection: Connection, *args: object, **more: object) -> None:
+        raise OSError("disk full")
+
+    async def story() -> None:
+        async with store(database) as one:
+            monkeypatch.setattr(commit, "write_digests", fails)
+            for sender in "abc":
+                with pytest.raises(UnavailableError):
+                    await count(one, sender)
+            monkeypatch.setattr(commit, "write_digests", write)
+            await count(one, "a")
+            await count(one, "b")
+
+    with caplog.at_level("INFO", "collector.store"):
+        asyncio.run(story())
+    assert caplog.messages == ["the database cannot commit: disk full", "the database commits again"]
+
+
 def test_a_failed_commit_counts_nothing_and_can_come_again(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write = commit.write_digests
 

@@ -68,7 +68,7 @@ def test_it_sweeps_until_it_is_told_to_stop(tmp_path: object, monkeypatch: pytes
     async def story() -> None:
         async with store(f"{tmp_path}/a.db") as one:
             monkeypatch.setattr(upkeep, "sweep", sweep)
-            running = asyncio.create_task(upkeep.sweep_on(one, LIMITS, clock=Clock()))
+            running = asyncio.create_task(upkeep.sweep_on(one, lambda: LIMITS, clock=Clock()))
             async with asyncio.timeout(30):
                 while len(seen) < 3:  # noqa: ASYNC110  the loop under test tells nobody
                     await asyncio.sleep(0.01)
@@ -94,7 +94,7 @@ def test_who_does_not_lead_sweeps_no_tables_but_its_own_memory(
         async with store(f"{tmp_path}/a.db") as one:
             one.ledger.streams = {"gone": StreamRow("gone", 0, 1, 1.0)}
             monkeypatch.setattr(upkeep, "sweep", sweep)
-            sweeping = asyncio.create_task(upkeep.sweep_on(one, LIMITS, clock=Clock(), leads=lambda: leads))
+            sweeping = asyncio.create_task(upkeep.sweep_on(one, lambda: LIMITS, clock=Clock(), leads=lambda: leads))
             async with asyncio.timeout(30):
                 while one.ledger.streams:  # noqa: ASYNC110  what is waited for is another task
                     await asyncio.sleep(0.01)

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, select
+from sqlalchemy.exc import IntegrityError
 
 from collector import upsert
 from collector.database import database_url, open_database
@@ -77,3 +79,9 @@ def test_merges_are_named_for_existing_columns() -> None:
         assert set(one.merge) <= {column.name for column in one.table.columns if not column.primary_key}
         merges: list[Callable[..., Any]] = list(one.merge.values())
         assert all(map(callable, merges))
+
+
+def test_a_row_that_the_database_refuses_is_an_error_of_sqlalchemy(database: str) -> None:
+    """The same on every database: what the store tells a passing fault by."""
+    with pytest.raises(IntegrityError, match="finite"):
+        written(database, upsert.COUNTER, [(10, 100, "", "chat", "m", "i1", "proxy", "requests", "{}", 2e308)])

@@ -9,10 +9,11 @@ import pytest
 from collector.evaluate import Alert
 from collector.history import History, Points, empty
 from collector.status import status
-from collector.view import LONG_LIST, MAX_ALERTS, MAX_MODELS, Page, Seen, page, verdict
+from collector.view import LONG_LIST, MAX_ALERTS, MAX_DRIFTS, MAX_MODELS, Page, Seen, page, verdict
 from slo.objective import parse
 from slo.signals import KV_OCCUPANCY
 from tests.collector import test_status as made
+from tests.collector.drift_scene import DRIFT
 
 NO_PAST = empty(made.AT_S, window_s=300)
 
@@ -150,3 +151,9 @@ def test_a_list_that_is_longer_than_a_look_is_shown_at_a_glance_first() -> None:
 def test_a_sentence_names_a_few_and_counts_the_rest() -> None:
     said = verdict([objective(f"o{number}", "burning") for number in range(9)])
     assert said.detail.startswith("o0, o1, o2, o3 and 5 more are burning budget.")
+
+
+def test_of_many_drifts_those_that_shifted_most_are_told() -> None:
+    drifts = tuple(replace(DRIFT, model=f"m{number}", effect=0.1 * number) for number in range(MAX_DRIFTS + 3))
+    found = seen(replace(made.FULL, drifts=drifts)).drifts
+    assert [line.who for line in found] == [f"m{number}" for number in range(MAX_DRIFTS + 2, 2, -1)]

@@ -58,6 +58,12 @@ def test_filters_are_asked_of_the_collector() -> None:
         assert main([url, "--service", "another"]) == 2
 
 
+def test_a_filter_that_meets_nothing_is_no_kept_promise(capsys: pytest.CaptureFixture[str]) -> None:
+    with serve({f"{STATUS_PATH}?objective=ttfd": (200, json.dumps(status()))}) as (url, _):
+        assert main([url, "--objective", "ttfd"]) == 2
+    assert "--objective ttfd" in capsys.readouterr().err
+
+
 def test_a_protected_collector_is_asked_with_its_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     token = tmp_path / "token"
     token.write_text("secret-words\n")

@@ -1,1 +1,2 @@
-"""One file a revision, each frozen: it names tables as they were then and imports nothing of ours."""
+"""One file a revision, each frozen: its scripts name tables as they were then, and nothing of ours but their runner is
+imported."""

@@ -13,8 +13,8 @@ from collector.track import Track
 from collector.windows import Windows
 
 
-class Tally:
-    """The tracks' figures in the windows that end now."""
+class TrackWindows:
+    """Several tracks over the windows that end now."""
 
     def __init__(self, windows: Windows, tracks: Sequence[Track]) -> None:
         self.tracks = tracks

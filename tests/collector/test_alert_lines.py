@@ -1,9 +1,12 @@
 """Alerts as lines: one trouble is one line, the most urgent first."""
 
+from dataclasses import asdict, replace
+
+from collector.alert_lines import active, clock, drifts, ended, unheard
 from collector.evaluate import Alert, AlertKey
 from collector.history import Ended
 from collector.notify import Deliveries
-from collector.told import active, clock, ended, unheard
+from tests.collector.drift_scene import DRIFT
 
 NOW_S = 1_800_000_000
 
@@ -96,3 +99,16 @@ def test_only_what_is_a_link_is_linked() -> None:
 
 def test_moments_are_utc() -> None:
     assert clock(0) == "1970-01-01 00:00:00 UTC"
+
+
+def test_drifts_are_told_those_that_shifted_most_first() -> None:
+    found = [DRIFT, replace(DRIFT, effect=-0.5, environment="prod"), replace(DRIFT, effect=0.3, kind="mix")]
+    lines = drifts(map(asdict, found))
+    assert [(line.state, line.tone, line.of) for line in lines] == [
+        ("shorter", "none", "chat prod"),
+        ("longer", "none", "chat"),
+        ("longer", "warn", "chat"),
+    ]
+    assert lines[2].title == "time to first token"
+    assert lines[2].when == f"since {clock(DRIFT.since_s)}"
+    assert "500 ms instead of 400 ms" in lines[2].text

@@ -1,4 +1,4 @@
-"""Alerts as lines of the page: those of one trouble together, the most urgent first; and who cannot be told. Pure.
+"""Alerts as lines of the page: those of one trouble together, the most urgent first; drifts, and who is not told. Pure.
 
 One trouble burns in several tiers and for several models at once; receivers group it, and so does the page: one line
 for each alert name and objective, with the tiers and models it holds for.
@@ -7,15 +7,17 @@ for each alert name and objective, with the tiers and models it holds for.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import orjson
 
-from collector import words
-from collector.evaluate import Alert
+from collector import drift_alert, words
+from collector.alerting import Alert
 from collector.history import Ended
 from collector.notify import Deliveries
 from collector.standing import Tone
-from slo.signals import ALL_MODELS
+from collector.verdicts import DriftRow
+from slo.signals import ALL_MODELS, DRIFT_OF_MIX, SIGNALS
 
 _URGENCY = {"page": 0, "ticket": 1, "notice": 2, "pending": 3}
 _REMEDIES = {"refuses": ": look at its address and credentials", "away": ": it is tried again"}
@@ -63,6 +65,24 @@ def unheard(deliveries: Mapping[str, Deliveries]) -> list[Line]:
         )
         for name, one in sorted(deliveries.items(), key=lambda pair: (pair[1].standing != "refuses", pair[0]))
         if one.standing != "listens"
+    ]
+
+
+def drifts(rows: Iterable[Mapping[str, Any]]) -> list[Line]:
+    """The latencies that have shifted, those first that shifted most."""
+    found = sorted((DriftRow(**row) for row in rows), key=lambda row: -abs(row.effect))
+    return [
+        Line(
+            title=SIGNALS[row.signal].title,
+            of=" ".join(filter(None, (row.service, row.environment))),
+            who=row.model,
+            state="longer" if row.effect > 0 else "shorter",
+            tone="warn" if row.effect > 0 and row.kind != DRIFT_OF_MIX else "none",
+            when=f"since {clock(row.since_s)}",
+            text=drift_alert.told(row),
+            url="",
+        )
+        for row in found
     ]
 
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from collector.coverage import of_series
 from collector.deltas import Deltas
-from collector.tally import Tally
 from collector.track import Track, tracks
+from collector.track_windows import TrackWindows
 from collector.windows import Windows
 from tests.collector import scene
 from tests.collector.scene import NOW_S
@@ -32,19 +32,19 @@ def test_events_and_coverage_are_those_of_each_track(events: list[tuple[int, int
         windows.add(scene.live(NOW_S - 1800, NOW_S))
     windows.add(Deltas(slo=tuple(scene.slo(NOW_S - age_s, good, bad, model=m) for age_s, good, bad, m in events)))
     found = every(windows)
-    tally = Tally(windows, found)
+    held = TrackWindows(windows, found)
     for number, track in enumerate(found):
         mine = [one for one in events if track.model in ("*", one[3])]
         age_s = max((age_s for age_s, *_ in mine), default=-10) + 10
-        assert tally.age_s(number) == age_s
+        assert held.age_s(number) == age_s
         for window_s in WINDOWS_S:
-            assert tally.held(number, window_s) == windows.events.held(track.keys, window_s)
+            assert held.held(number, window_s) == windows.events.held(track.keys, window_s)
             known = windows.coverage(("", "chat"), window_s)
-            assert tally.covered(number, window_s) == of_series(known, window_s=window_s, age_s=age_s)
+            assert held.covered(number, window_s) == of_series(known, window_s=window_s, age_s=age_s)
 
 
 def test_a_track_without_series_holds_nothing() -> None:
     windows = scene.windows()
-    tally = Tally(windows, every(windows))
-    assert tally.events(300).tolist() == [[0, 0, 0]]
-    assert (tally.age_s(0), tally.covered(0, 300), tally.bad_spans(0, 300, spread_s=60)) == (0, 0.0, 0)
+    held = TrackWindows(windows, every(windows))
+    assert held.events(300).tolist() == [[0, 0, 0]]
+    assert (held.age_s(0), held.covered(0, 300), held.bad_spans(0, 300, spread_s=60)) == (0, 0.0, 0)

@@ -43,7 +43,6 @@ _PARAMETERS: dict[str, dict[str, str]] = {
         "ssl": "ssl",
         "passfile": "passfile",
         "target_session_attrs": "target_session_attrs",
-        "prepared_statement_cache_size": "prepared_statement_cache_size",  # 0 behind a pooler of transactions
     },
 }
 """What may stand behind the `?` of a URL, and what the driver calls it."""

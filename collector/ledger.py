@@ -18,7 +18,7 @@ from collector.deltas import Deltas, LatencyRow, StreamRow, concat
 from collector.histogram import Histogram
 from collector.journal import START, Entry, Mark
 from collector.measurement import NS, Batch
-from collector.rollup import Intake, fold
+from collector.rollup import FUTURE_S, Intake, fold
 from collector.windows import Plan, Windows
 
 
@@ -99,10 +99,11 @@ async def recalled(connection: AsyncConnection, plan: Plan, *, now_s: int) -> Le
     ledger.streams = await connection.run_sync(recall.streams)
     since_s = await connection.run_sync(recall.since_s)
     ledger.since_s = min(since_s or now_s, now_s)
-    oldest_s = now_s - plan.horizon_s
-    async for deltas in recall.stored(connection, oldest_s=oldest_s):
+    # What lies further ahead came while the clock was wrong: in the windows it would count at once, and for as long.
+    oldest_s, latest_s = now_s - plan.horizon_s, now_s + FUTURE_S
+    async for deltas in recall.stored(connection, oldest_s=oldest_s, latest_s=latest_s):
         ledger.apply(deltas)
-    async for sheet in recall.sheets(connection, oldest_s=oldest_s):
+    async for sheet in recall.sheets(connection, oldest_s=oldest_s, latest_s=latest_s):
         ledger.apply_sheet(sheet)
     return ledger
 

@@ -32,8 +32,8 @@ ROWS_PER_PAGE = 5_000
 Stored = Sequence[Row[Any]]
 
 
-async def stored(connection: AsyncConnection, *, oldest_s: int) -> AsyncIterator[Deltas]:
-    """Everything counted from `oldest_s` on but histograms, page by page; rows of a folded step keep its start."""
+async def stored(connection: AsyncConnection, *, oldest_s: int, latest_s: int) -> AsyncIterator[Deltas]:
+    """Everything counted of a stretch of time but histograms, page by page; rows of a folded step keep its start."""
     readers: dict[Table, Callable[[Stored], Deltas]] = {
         schema.slo_count: lambda page: Deltas(slo=tuple(map(_slo, page))),
         schema.gauge: lambda page: Deltas(gauges=tuple(map(_gauge, page))),
@@ -42,19 +42,19 @@ async def stored(connection: AsyncConnection, *, oldest_s: int) -> AsyncIterator
     }
     yield Deltas(instances=await connection.run_sync(_instances))
     for table, read in readers.items():
-        question = select(table).where(table.c.start_s >= oldest_s).limit(ROWS_PER_PAGE)
+        question = select(table).where(table.c.start_s.between(oldest_s, latest_s)).limit(ROWS_PER_PAGE)
         async for page in _pages(connection, table, question):
             yield read(page)
 
 
-async def sheets(connection: AsyncConnection, *, oldest_s: int) -> AsyncIterator[Sheet]:
-    """Every histogram from `oldest_s` on. They are by far the most rows, so a page is read while the one before is
+async def sheets(connection: AsyncConnection, *, oldest_s: int, latest_s: int) -> AsyncIterator[Sheet]:
+    """Every histogram of a stretch of time. They are by far the most rows, so a page is read while the one before is
     made sense of beside the event loop."""
     series = await connection.run_sync(_series)
     reading: asyncio.Task[list[Sheet]] | None = None
     table = schema.rollup
     columns = (table.c.step_s, table.c.start_s, table.c.series_id, table.c.zero_count, table.c.bin_offset, table.c.bins)
-    question = select(*columns).where(table.c.start_s >= oldest_s).limit(ROWS_PER_PAGE)
+    question = select(*columns).where(table.c.start_s.between(oldest_s, latest_s)).limit(ROWS_PER_PAGE)
     async for page in _pages(connection, table, question):
         made, reading = reading, asyncio.create_task(asyncio.to_thread(_sheets, page, series))
         for sheet in await made if made else ():

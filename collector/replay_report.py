@@ -15,7 +15,7 @@ from collector.replay import Firing, Report, TierReport, together
 from collector.replay_past import Fired, Untold
 from slo.quantity import about_text
 from slo.signals import ALL_MODELS
-from slo.words import promise
+from slo.words import promise, visible
 
 INCIDENT_APART_S = 300
 NARROW = 110
@@ -172,7 +172,8 @@ def _lines(found: Replay, report: Report) -> Text:
 
 def _cells(found: Replay, report: Report) -> Iterator[str | Text]:
     past = report.past
-    yield past.objective.name if past.model == ALL_MODELS else f"  {past.model}"
+    # As Text, for in a string a model named `x[fp8]` would seem to hold markup.
+    yield Text(past.objective.name if past.model == ALL_MODELS else f"  {visible(past.model)}")
     yield f"{promise(past.objective)}" if past.model == ALL_MODELS else ""
     yield f"{report.good + report.bad:,}"
     yield _bad(report)

@@ -7,8 +7,10 @@ answered, the last figures are kept, receivers hear the last word, the database 
 
 import asyncio
 import logging
+import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -76,10 +78,13 @@ class _Doors:
     rpc: "Rpc | None"
 
     def announce(self) -> None:
-        """Say where, a line each."""
-        print(f"collector: {self.url}", flush=True)
-        if self.rpc is not None:
-            print(f"otlp grpc: {self.rpc.url}", flush=True)
+        """Say where, a line each, to whoever still listens: one that read the first line may have gone."""
+        told = [f"collector: {self.url}"] + ([] if self.rpc is None else [f"otlp grpc: {self.rpc.url}"])
+        try:
+            for line in told:
+                print(line, flush=True)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else it fails again at the end
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from firsttoken.errors import UnreachableError
 from firsttoken.json_fields import Object, number_at, object_at, objects_at, text_at, whole_at
+from slo.words import visible
 
 TROUBLED = ("burning", "exhausted")
 QUANTILES = {0.5: "p50", 0.9: "p90", 0.95: "p95", 0.99: "p99", 0.999: "p999"}
@@ -122,7 +123,7 @@ def _objective(item: Object) -> ObjectiveStatus:
     percentiles = object_at(item, "percentiles")
     return ObjectiveStatus(
         service=text_at(item, "service"),
-        model=text_at(item, "model"),
+        model=visible(text_at(item, "model")),
         name=text_at(item, "objective"),
         signal=text_at(item, "signal"),
         target=number_at(item, "target"),
@@ -148,11 +149,11 @@ def _alert(item: Object) -> AlertStatus:
         state=text_at(item, "state"),
         name=text_at(item, "name"),
         service=text_at(item, "service"),
-        model=text_at(item, "model"),
+        model=visible(text_at(item, "model")),
         objective=text_at(item, "objective"),
         notify=text_at(item, "notify"),
         since_s=number_at(item, "since_s"),
-        text=text_at(said, "description") or text_at(said, "summary"),
+        text=visible(text_at(said, "description") or text_at(said, "summary")),
     )
 
 

@@ -66,7 +66,8 @@ def _table(rows: Iterable[ObjectiveStatus]) -> Table:
     before = ""
     for row in rows:
         named = ("", "") if name(row) == before else (name(row), promise(row))
-        table.add_row(named[0], row.model, state(row), budget(row), ends(row), named[1], now(row), burns(row))
+        # A text alone may hold markup of its own, as a model named `x[fp8]` seems to.
+        table.add_row(named[0], Text(row.model), state(row), budget(row), ends(row), named[1], now(row), burns(row))
         before = name(row)
     return table
 

@@ -1,4 +1,5 @@
-"""An objective in words: the one wording that `slo check`, alerts and dashboards share."""
+"""An objective in words: the one wording that `slo check`, alerts and dashboards share; and names as people may see
+them."""
 
 from slo.objective import Objective
 from slo.quantity import duration_text, percent_text, plain
@@ -28,3 +29,8 @@ def limit(objective: Objective) -> str | None:
         return None
     texts = {"duration": duration_text, "share": percent_text}
     return texts.get(SIGNALS[objective.signal].threshold, plain)(objective.threshold)
+
+
+def visible(name: str) -> str:
+    """A name that somebody else chose, for a terminal: what would steer one stands as its escape."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in name)

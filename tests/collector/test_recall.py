@@ -30,8 +30,11 @@ def written(deltas: Deltas) -> Callable[[Connection], None]:
     return lambda connection: commit.write_deltas(connection, deltas, step_s=10, at_s=NOW_S)
 
 
-def read_back(database: str, *writes: Callable[[Connection], None], oldest_s: int = 0) -> tuple[Deltas, list[Sheet]]:
-    """Everything that the database gives after the writes."""
+def read_back(
+    database: str, *writes: Callable[[Connection], None], oldest_s: int = 0, latest_s: int = NOW_S
+) -> tuple[Deltas, list[Sheet]]:
+    """Everything that the database gives of a stretch after the writes."""
+    stretch = {"oldest_s": oldest_s, "latest_s": latest_s}
 
     async def story() -> tuple[Deltas, list[Sheet]]:
         engine = await open_database(database_url(database))
@@ -40,8 +43,8 @@ def read_back(database: str, *writes: Callable[[Connection], None], oldest_s: in
                 for write in writes:
                     await connection.run_sync(write)
             async with engine.connect() as connection:
-                rows = [deltas async for deltas in recall.stored(connection, oldest_s=oldest_s)]
-                sheets = [sheet async for sheet in recall.sheets(connection, oldest_s=oldest_s)]
+                rows = [deltas async for deltas in recall.stored(connection, **stretch)]
+                sheets = [sheet async for sheet in recall.sheets(connection, **stretch)]
                 return concat(rows), sheets
         finally:
             await engine.dispose()
@@ -104,6 +107,13 @@ def test_what_is_older_stays_where_it_is(database: str) -> None:
     found, sheets = read_back(database, written(deltas), oldest_s=oldest_s)
     assert {row.start_s for row in found.slo} == {row.start_s for row in deltas.slo if row.start_s >= oldest_s}
     assert cells_of(sheets) == cells(row for row in deltas.latencies if row.start_s >= oldest_s)
+
+
+def test_what_lies_ahead_stays_where_it_is(database: str) -> None:
+    deltas, latest_s = some_deltas(), NOW_S - 100
+    found, sheets = read_back(database, written(deltas), latest_s=latest_s)
+    assert {row.start_s for row in found.slo} == {row.start_s for row in deltas.slo if row.start_s <= latest_s}
+    assert cells_of(sheets) == cells(row for row in deltas.latencies if row.start_s <= latest_s)
 
 
 def test_nothing_comes_of_nothing(database: str) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -26,9 +27,9 @@ def found(*reports: Report) -> Replay:
     return Replay(made.START_S, NOW_S, reports or (report(),), untold, (STORED,))
 
 
-def drawn(width: int) -> str:
+def drawn(width: int, *reports: Report) -> str:
     file = io.StringIO()
-    Console(file=file, width=width).print(as_table(found(), width))
+    Console(file=file, width=width).print(as_table(found(*reports), width))
     return file.getvalue()
 
 
@@ -54,6 +55,15 @@ def test_people_read_what_it_costs_at_any_width() -> None:
         assert "50%" in text
         assert "chat/up: unknown: none are stored" in text
         assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_a_model_may_have_any_name() -> None:
+    one = report()
+    named = [replace(one, past=replace(one.past, model=model)) for model in ("x[fp8]", "[/]\x1b[2J")]
+    for width in (80, 200):
+        text = drawn(width, *named)
+        assert "x[fp8]" in text
+        assert "[/]\\x1b[2J" in text
 
 
 def test_what_began_before_the_stretch_is_not_counted_again() -> None:

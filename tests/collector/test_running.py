@@ -21,7 +21,7 @@ from collector import running
 from collector.address import Address
 from collector.errors import ListenError
 from tests.collector import exports, support
-from tests.collector.support import SPEC, Running, ask, collector, send, until
+from tests.collector.support import SPEC, Running, ask, collector, send, spawned, until
 
 ROUNDS = 2
 
@@ -253,6 +253,17 @@ def test_a_database_that_is_held_by_another_does_not_hold_the_end_up(tmp_path: P
             assert running.stop() == 0
             assert answer.result().status >= 500
         holder.close()
+
+
+def test_it_works_on_when_nobody_reads_where_it_listens(tmp_path: Path) -> None:
+    port = _free_port()
+    with spawned(tmp_path, "--listen", f"127.0.0.1:{port}") as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        until(lambda: _answers(f"http://127.0.0.1:{port}") and b"ready" in ask(f"http://127.0.0.1:{port}/readyz").body)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+    assert (tmp_path / support.LOG).read_text() == ""
 
 
 @pytest.mark.tools

@@ -51,6 +51,13 @@ def test_of_many_models_those_in_trouble_are_shown() -> None:
     assert "8 further models" in text
 
 
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_model_may_have_any_name(width: int) -> None:
+    text = shown(width, objective(), objective(model="x[fp8]"), objective(model="[/]\x1b[2J"))
+    assert "x[fp8]" in text
+    assert "[/]\\x1b[2J" in text
+
+
 def test_what_the_collector_left_out_is_said() -> None:
     assert "41 further objectives" in shown(160, objective(), total=42)
 

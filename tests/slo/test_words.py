@@ -1,7 +1,7 @@
 """What people read of an objective, for every kind of signal."""
 
 from slo.objective import parse
-from slo.words import breach, limit, promise
+from slo.words import breach, limit, promise, visible
 
 (SPEC,) = parse("""
 service: chat
@@ -33,3 +33,8 @@ def test_every_bad_event_is_named() -> None:
 
 def test_a_limit_stands_in_the_unit_of_its_signal() -> None:
     assert [limit(objective) for objective in SPEC.objectives] == ["500ms", None, "90%", "10"]
+
+
+def test_a_name_steers_no_terminal() -> None:
+    assert visible("org/m-7b [fp8] ü 模型") == "org/m-7b [fp8] ü 模型"
+    assert visible("\x1b[31mred\a\n\u202e") == "\\x1b[31mred\\x07\\n\\u202e"

@@ -243,10 +243,10 @@ def test_where_there_is_no_room_a_delta_counts_all_the_same(monkeypatch: pytest.
 
 def test_an_interval_that_a_later_one_took_the_place_of_is_not_known_again() -> None:
     """Memory is for the last few intervals: an older one may be late, and counts."""
-    points = [messages.number(1, start_s=T0 + 10 * n, at_s=T0 + 10 * n + 10, attributes={}) for n in range(9)]
-    beats = [messages.counter(HEARTBEAT, points[n]) for n in (0, 8, 8, 0)]
+    points = [messages.number(1, start_s=T0 + 10 * n, at_s=T0 + 10 * n + 10, attributes={}) for n in range(17)]
+    beats = [messages.counter(HEARTBEAT, points[n]) for n in (*range(17), 16, 0)]
     rows = folded(*beats, resource=messages.FOREIGN)
-    assert [row.value for row in rows.counters] == [2.0, 1.0]
+    assert [row.value for row in rows.counters] == [2.0, *[1.0] * 16]
     assert rows.ignored == (Tally(REPEATED_DELTA, 1),)
 
 

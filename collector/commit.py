@@ -13,8 +13,8 @@ from sqlalchemy import Select, select, text
 from sqlalchemy.engine import Connection
 
 from collector import rows, schema, upsert
+from collector.alerting import Alert
 from collector.deltas import Deltas, LatencyRow, latency_place
-from collector.evaluate import Alert
 from collector.histogram import merge
 from collector.stacks import on_own_stack
 

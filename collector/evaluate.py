@@ -17,8 +17,6 @@ from collector.verdicts import BudgetRow, BurnRow, DriftRow
 from collector.windows import Windows
 from slo import burn
 
-__all__ = ["Alert", "AlertKey", "BudgetRow", "BurnRow", "Evaluation", "PercentileRow", "evaluate"]
-
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,6 +155,17 @@ def _trimmed(layout: Layout, offset: int, array: Counts, *, zero_count: int, fac
     trimmed = array[first : last + 1]
     trimmed.setflags(write=False)
     return Histogram(layout, zero_count, offset, trimmed, facts.sum, facts.min, facts.max)
+
+
+def plain(one: Histogram) -> tuple[object, ...]:
+    """The histogram as plain values, for JSON; `of_plain` reads them."""
+    return one.layout.text, one.zero_count, one.offset, one.counts.tolist(), one.sum, one.min, one.max
+
+
+def of_plain(values: Sequence[Any]) -> Histogram:
+    """The histogram that `plain` gave."""
+    layout, zero_count, offset, counts, *facts = values
+    return histogram(Layout.parse(layout), offset, counts, zero_count=zero_count, facts=Facts(*facts))
 
 
 def from_values(values: Iterable[float] | Floats, layout: Layout = Layout()) -> Histogram:

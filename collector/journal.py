@@ -35,7 +35,7 @@ from collector.deltas import (
     StreamRow,
 )
 from collector.errors import GapError
-from collector.histogram import Facts, Histogram, Layout, histogram
+from collector.histogram import Histogram, of_plain, plain
 from collector.stacks import on_own_stack
 
 ENTRIES_PER_PAGE = 200
@@ -131,33 +131,24 @@ def _write_latency(row: LatencyRow) -> Value:
         series.instance,
         series.censored,
         row.start_s,
-        _write_histogram(row.histogram),
+        plain(row.histogram),
     )
 
 
 def _read_latency(values: Sequence[Value]) -> LatencyRow:
     *of, instance, censored, start_s, one = values
-    found = _read_histogram(one)
+    found = of_plain(one)
     return LatencyRow(SeriesKey(LatencyKey(*of), instance, found.layout, censored), start_s, found)
 
 
-def _write_histogram(one: Histogram) -> Value:
-    return one.layout.text, one.zero_count, one.offset, one.counts.tolist(), one.sum, one.min, one.max
-
-
-def _read_histogram(values: Sequence[Value]) -> Histogram:
-    layout, zero_count, offset, counts, *facts = values
-    return histogram(Layout.parse(layout), offset, counts, zero_count=zero_count, facts=Facts(*facts))
-
-
 def _write_stream(row: StreamRow) -> Value:
-    value = _write_histogram(row.value) if isinstance(row.value, Histogram) else row.value
+    value = plain(row.value) if isinstance(row.value, Histogram) else row.value
     return row.stream, row.start_ns, row.end_ns, value
 
 
 def _read_stream(values: Sequence[Value]) -> StreamRow:
     stream, start_ns, end_ns, value = values
-    return StreamRow(stream, start_ns, end_ns, _read_histogram(value) if isinstance(value, list) else value)
+    return StreamRow(stream, start_ns, end_ns, of_plain(value) if isinstance(value, list) else value)
 
 
 def _read_counter(values: Sequence[Value]) -> CounterRow:

@@ -9,14 +9,13 @@ from urllib.parse import urlsplit
 
 from sqlalchemy.engine import URL
 
-from collector import spec_watch
 from collector.address import Address, address
 from collector.database import database_url
 from collector.errors import UnusableDatabaseError, UsageError
-from collector.spec_watch import Watched
 from collector.tls import Files, Identity
-from slo import objective, quantity
+from slo import objective, quantity, sight
 from slo.objective import Spec
+from slo.sight import Watched
 
 MAX_TICK_S = 60
 GRPC = "127.0.0.1:4317"
@@ -60,7 +59,7 @@ def settings(flags: argparse.Namespace, *, typed: Sequence[str]) -> Settings:
     if flags.alertmanager and flags.webhook:
         raise UsageError("--webhook: Alertmanager is told already: use one of the two, or people are told twice")
     files = [*flags.slo, *filter(None, (flags.tls_cert, flags.tls_key, flags.tls_client_ca))]
-    watched = spec_watch.watched(map(Path, files)) if flags.watch_slo else None
+    watched = sight.watched(map(Path, files)) if flags.watch_slo else None
     return Settings(
         slo=[Path(text) for text in flags.slo],
         watched=watched,

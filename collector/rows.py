@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from collector.alerting import Alert, AlertKey
 from collector.deltas import (
     CounterRow,
     GaugeRow,
@@ -21,8 +22,7 @@ from collector.deltas import (
     SloRow,
     StreamRow,
 )
-from collector.evaluate import Alert, AlertKey
-from collector.histogram import Facts, Histogram, Layout, histogram
+from collector.histogram import Facts, Histogram, Layout, histogram, of_plain, plain
 from collector.upsert import Row
 
 Stored = Any
@@ -89,22 +89,13 @@ def instance(row: InstanceRow) -> Row:
 
 
 def stream(row: StreamRow, *, at_s: int) -> Row:
-    value: object = row.value
-    if isinstance(row.value, Histogram):
-        one = row.value
-        parts = (one.layout.text, one.zero_count, one.offset, one.counts.tolist(), one.sum, one.min, one.max)
-        value = list(parts)
+    value = plain(row.value) if isinstance(row.value, Histogram) else row.value
     return (row.stream, row.start_ns, row.end_ns, orjson.dumps(value).decode(), at_s)
 
 
 def stream_row(row: Stored) -> StreamRow:
     value = orjson.loads(row.value)
-    if isinstance(value, list):
-        layout, zero_count, offset, counts, total, least, greatest = value
-        facts = Facts(total, least, greatest)
-        one = histogram(Layout.parse(layout), offset, counts, zero_count=zero_count, facts=facts)
-        return StreamRow(row.stream, row.start_ns, row.end_ns, one)
-    return StreamRow(row.stream, row.start_ns, row.end_ns, value)
+    return StreamRow(row.stream, row.start_ns, row.end_ns, of_plain(value) if isinstance(value, list) else value)
 
 
 def alert(one: Alert) -> Row:

@@ -393,6 +393,3 @@ schema_version = _table(
 
 Index("batch_at_s", batch.c.at_s)
 Index("stream_at_s", stream.c.at_s)
-
-VIEWS: tuple[View, ...] = ()
-"""The views that stand for tables of the design; those for people are in `sql_views`."""

@@ -135,7 +135,6 @@ def _instances() -> View:
 
 
 VIEWS: tuple[View, ...] = (
-    *schema.VIEWS,
     *_figures("percentiles", schema.percentile, "Latency percentiles of rolling windows"),
     *_figures("burn_rates", schema.burn_rate, "Burn rates of the objectives"),
     *_figures("budgets", schema.budget, "Error budgets of the objectives"),

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from sqlalchemy.engine import Connection
 
 from collector import commit, drift_past, figures, journal, recall
+from collector.alerting import Alert, AlertKey
 from collector.drifting import Drifting
 from collector.errors import UnavailableError
-from collector.evaluate import Alert, AlertKey, Evaluation, evaluate
+from collector.evaluate import Evaluation, evaluate
 from collector.leader import Alone, Leader
 from collector.notice import notice
 from collector.notify import Notifier

@@ -18,11 +18,11 @@ from sidecar.plan import Plan
 from sidecar.poller import split_url
 from sidecar.proxy import Manners
 from sidecar.settings import UsageError
-from sidecar.spec_watch import Watched, watched
 from sidecar.tls import Presented, Trust
 from sidecar.upstream import Target, parse_target
 from sidecar.usage_policy import MODES, Mode
 from slo.objective import Spec
+from slo.sight import Watched, watched
 
 T = TypeVar("T")
 

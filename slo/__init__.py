@@ -3,7 +3,8 @@
 Rooms: `signals` (names), `quantity` (durations, shares and sizes as people write them), `objective` (slo.yaml),
 `burn` (tiers and budgets), `chance` (how often a tier rings for nothing), `words` (an objective as people read it),
 `promql` (the expressions that rules and dashboards share), `trouble` (alerts on a state rather than a burn), `source`
-(YAML with positions), `output` (files written whole or not at all), `flags` (what all command lines share), `check`
+(YAML with positions), `output` (files written whole or not at all), `sight` (whether files
+have changed), `flags` (what all command lines share), `check`
 (what a spec's alerts can do), `cli`.
 Knows nothing of sockets, clocks, databases or telemetry libraries: pydantic and PyYAML only.
 """

@@ -3,7 +3,7 @@
 from dataclasses import asdict, replace
 
 from collector.alert_lines import active, clock, drifts, ended, unheard
-from collector.evaluate import Alert, AlertKey
+from collector.alerting import Alert, AlertKey
 from collector.history import Ended
 from collector.notify import Deliveries
 from tests.collector.drift_scene import DRIFT

@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import Connection, select
 
 from collector import commit, rows, schema
+from collector.alerting import Alert, AlertKey
 from collector.database import database_url, open_database
 from collector.deltas import Deltas, LatencyKey, LatencyRow, SeriesKey
-from collector.evaluate import Alert, AlertKey
 from collector.histogram import Layout, from_values, merge
 
 EXACT = SeriesKey(LatencyKey("", "chat", "m", "ttft", "proxy"), "i1", Layout(5))

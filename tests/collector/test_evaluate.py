@@ -6,8 +6,9 @@ import pytest
 
 from collector.alerting import Alert, AlertKey
 from collector.deltas import Deltas
-from collector.evaluate import Evaluation, PercentileRow, evaluate
+from collector.evaluate import Evaluation, evaluate
 from collector.otlp import decode_metrics
+from collector.percentiles import PercentileRow
 from collector.rollup import Intake, fold
 from collector.windows import Windows
 from slo import signals

@@ -11,7 +11,9 @@ from sqlalchemy.exc import IntegrityError
 from collector import figures, schema
 from collector.columns import Columns, columns
 from collector.deltas import Deltas
-from collector.evaluate import BudgetRow, BurnRow, Evaluation, PercentileRow, evaluate
+from collector.evaluate import Evaluation, evaluate
+from collector.percentiles import PercentileRow
+from collector.verdicts import BudgetRow, BurnRow
 from collector.windows import Windows
 from tests.collector import scene
 from tests.collector.scene import NOW_S

@@ -7,7 +7,9 @@ import pytest
 from sqlalchemy import Connection
 
 from collector import commit, figures, history, upsert
-from collector.evaluate import Alert, AlertKey, BurnRow, Evaluation
+from collector.alerting import Alert, AlertKey
+from collector.evaluate import Evaluation
+from collector.verdicts import BurnRow
 from slo.signals import KV_OCCUPANCY
 from tests.collector import test_status as made
 from tests.collector.test_commit import after

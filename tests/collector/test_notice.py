@@ -1,6 +1,6 @@
 """Notices: stable labels, and moments as receivers read them."""
 
-from collector.evaluate import Alert, AlertKey
+from collector.alerting import Alert, AlertKey
 from collector.notice import Notice, notice, objective_url, rfc3339
 
 KEY = AlertKey("LLMTTFTBudgetBurn", "prod", "chat", "*", "ttft", "fast")

@@ -8,11 +8,14 @@ import pytest
 from sqlalchemy import Connection
 
 from collector import commit, figures, reads
+from collector.alerting import Alert, AlertKey
 from collector.asked import AlertsAsked, BudgetAsked, BurnAsked, PercentilesAsked
 from collector.columns import columns
 from collector.deltas import Deltas
-from collector.evaluate import Alert, AlertKey, BudgetRow, BurnRow, Evaluation, PercentileRow
+from collector.evaluate import Evaluation
+from collector.percentiles import PercentileRow
 from collector.reads import Found
+from collector.verdicts import BudgetRow, BurnRow
 from tests.collector import scene, stores
 from tests.collector.scene import NOW_S
 

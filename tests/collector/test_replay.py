@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from collector import replay
+from collector.alerting import Alert, AlertKey
 from collector.deltas import Deltas
-from collector.evaluate import Alert, AlertKey, evaluate
+from collector.evaluate import evaluate
 from collector.histogram import Counts
 from collector.replay import Firing, Known, Past, Steps, replayed
 from slo import objective

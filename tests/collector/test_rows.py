@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Table
 
 from collector import rows, schema
+from collector.alerting import Alert, AlertKey
 from collector.deltas import (
     CounterRow,
     GaugeRow,
@@ -19,7 +20,6 @@ from collector.deltas import (
     SloRow,
     StreamRow,
 )
-from collector.evaluate import Alert, AlertKey
 from collector.histogram import Layout, from_values
 
 KEY = SeriesKey(LatencyKey("prod", "chat", "m", "ttft", "proxy"), "i1", Layout(5))

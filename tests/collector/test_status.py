@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from collector.alerting import Alert, AlertKey
 from collector.columns import columns
-from collector.evaluate import Alert, AlertKey, BudgetRow, BurnRow, Evaluation, PercentileRow
+from collector.evaluate import Evaluation
+from collector.percentiles import PercentileRow
 from collector.status import status
+from collector.verdicts import BudgetRow, BurnRow
 from slo.objective import Spec, parse
 from tests.collector.drift_scene import DRIFT
 

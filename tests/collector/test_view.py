@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from collector.evaluate import Alert
+from collector.alerting import Alert
 from collector.history import History, Points, empty
 from collector.status import status
 from collector.view import LONG_LIST, MAX_ALERTS, MAX_DRIFTS, MAX_MODELS, Page, Seen, page, verdict

@@ -8,6 +8,7 @@ offered. It is filled from the database at the start, and whenever it cannot be 
 from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -25,7 +26,8 @@ from collector.windows import Plan, Windows
 @dataclass(slots=True)
 class Ledger:
     """The windows, the last points of cumulative streams and the series seen, as the database has them. `named` are
-    the numbers of series whose names are stored, as of lately."""
+    the numbers of series whose names are stored, as of lately. `ahead_s` is the earliest moment that was counted and
+    is not in the windows, for it had not come: once it has, the ledger must be read anew."""
 
     plan: Plan
     windows: Windows
@@ -34,6 +36,7 @@ class Ledger:
     seen: Seen = field(default_factory=Seen)
     named: set[int] = field(default_factory=set)
     mark: Mark = START
+    ahead_s: int | None = None
 
     def folded(self, batches: Iterable[Batch], *, now_s: int, max_series: int) -> tuple[Deltas, Sequence[Deltas]]:
         """What the batches add together, and each of them alone; nothing is changed yet."""
@@ -101,6 +104,7 @@ async def recalled(connection: AsyncConnection, plan: Plan, *, now_s: int) -> Le
     ledger.since_s = min(since_s or now_s, now_s)
     # What lies further ahead came while the clock was wrong: in the windows it would count at once, and for as long.
     oldest_s, latest_s = now_s - plan.horizon_s, now_s + FUTURE_S
+    ledger.ahead_s = await connection.run_sync(partial(recall.ahead_s, latest_s=latest_s))
     async for deltas in recall.stored(connection, oldest_s=oldest_s, latest_s=latest_s):
         ledger.apply(deltas)
     async for sheet in recall.sheets(connection, oldest_s=oldest_s, latest_s=latest_s):

@@ -112,6 +112,16 @@ def steps(connection: Connection, table: Table) -> list[int]:
     return found
 
 
+def ahead_s(connection: Connection, *, latest_s: int) -> int | None:
+    """The earliest moment after `latest_s` at which anything was counted."""
+    found: list[int | None] = []
+    for table in (schema.slo_count, schema.gauge, schema.counter, schema.known, schema.rollup):
+        for step_s in steps(connection, table):
+            ahead = select(func.min(table.c.start_s)).where(table.c.step_s == step_s, table.c.start_s > latest_s)
+            found.append(connection.scalar(ahead))
+    return min((one for one in found if one is not None), default=None)
+
+
 def streams(connection: Connection) -> dict[str, StreamRow]:
     """The last point of each cumulative stream."""
     found = connection.execute(select(schema.stream)).all()

@@ -146,6 +146,7 @@ class Ticks:
         if self.latest is not None:
             # A clock stepped back a little must not make the figures of a later tick disappear.
             at_s = max(at_s, self.latest.at_s)
+        await self._reach(at_s)
         windows = self.store.ledger.windows
         windows.advance(at_s)
         evaluation = evaluate(windows, alerts=self._active, now_s=at_s, drifts=self.drifting.open)
@@ -196,6 +197,17 @@ class Ticks:
         await self.store.recall(self.store.ledger.plan)
         await self.drifting.resume()
         self.latest = None
+
+    async def _reach(self, at_s: int) -> None:
+        """Take into the windows what was counted before its time had come, once it has."""
+        ahead_s = self.store.ledger.ahead_s
+        if ahead_s is None or ahead_s > at_s:
+            return
+        log.warning("the time has come of what was counted while a clock was ahead: everything is read anew")
+        try:
+            await self.store.recall(self.store.ledger.plan)
+        except UnavailableError as error:
+            log.warning("it is not read yet: %s", error)
 
     def _forget_figures(self, connection: Connection, *, after_s: int) -> None:
         self.leader.fence(connection)

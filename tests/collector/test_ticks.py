@@ -176,6 +176,31 @@ def test_a_clock_that_was_far_ahead_is_followed_back(database: str) -> None:
     asyncio.run(story())
 
 
+def test_what_lay_ahead_counts_once_its_time_has_come(database: str) -> None:
+    """The clock was right, set back, and is right again: what was counted while it was right is not lost to windows."""
+
+    async def story() -> None:
+        clock = Clock(NOW_S + 600)
+        async with ticking(database, clock) as (one, loop, _ears):
+            await seconds(one, loop, clock, count=3, good=100, bad=0)
+            await loop.settled()
+            clock.now_s = NOW_S
+            await seconds(one, loop, clock, count=2, good=0, bad=10)
+            assert goods(loop) == {0}
+            clock.now_s = NOW_S + 604
+            await loop.tick()
+            assert goods(loop) == {300}
+            assert one.ledger.ahead_s is None
+
+    asyncio.run(story())
+
+
+def goods(loop: Ticks) -> set[float]:
+    """How many good events the windows hold that reach far back."""
+    assert loop.latest is not None
+    return {row.good for row in loop.latest.burns if row.window_s >= 3600}
+
+
 def test_whoever_waits_hears_of_the_next_tick(tmp_path: object) -> None:
     async def story() -> None:
         async with ticking(f"{tmp_path}/a.db", Clock()) as (_, loop, _ears):

@@ -199,14 +199,22 @@ class Load:
         return sum(sender.answers["503"] + sender.answers["UNAVAILABLE"] for sender in self.senders)
 
     @property
+    def answers(self) -> Counter[str]:
+        """What senders were told, and how often."""
+        return sum((sender.answers for sender in self.senders), Counter[str]())
+
+    @property
     def faults(self) -> list[str]:
         """Answers that nobody should get."""
         return [fault for sender in self.senders for fault in sender.faults]
 
     def goes_on(self, bodies: int = 10) -> None:
         """Wait until so many more bodies are acknowledged."""
-        enough = self.acknowledged["bodies"] + bodies
-        until(lambda: self.acknowledged["bodies"] >= enough, patience_s=120)
+        enough, before = self.acknowledged["bodies"] + bodies, self.answers
+        try:
+            until(lambda: self.acknowledged["bodies"] >= enough, patience_s=120)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; senders heard {dict(self.answers - before)}") from None
 
     @contextmanager
     def pause(self) -> Iterator[None]:

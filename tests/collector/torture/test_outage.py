@@ -165,6 +165,7 @@ class Server:
         self.url, self._folder = url, folder
         self.pid = int(self._pid_file.read_text().split()[0])
         self._command = Path(f"/proc/{self.pid}/cmdline").read_bytes().decode().split("\0")[:-1]
+        self._is_ready = Path(self._command[0]).parent / "pg_isready"
         self._owner = self._pid_file.stat()
         self._again: subprocess.Popen[bytes] | None = None
 
@@ -188,10 +189,16 @@ class Server:
         os.kill(self.pid, signal.SIGQUIT)
         support.until(lambda: not self._pid_file.exists())
         yield
-        who = {"user": self._owner.st_uid, "group": self._owner.st_gid, "extra_groups": []}
-        quiet = subprocess.DEVNULL
-        identity = who if os.geteuid() == 0 else {}
-        self._again = subprocess.Popen(self._command, cwd=self._folder, stdout=quiet, stderr=quiet, **identity)
+        support.until(self._is_up_again)
+
+    def _is_up_again(self) -> bool:
+        """Whether it answers. One that could not start, as what the old one left was still in use, is started anew."""
+        if self._again is None or self._again.poll() is not None:
+            who = {"user": self._owner.st_uid, "group": self._owner.st_gid, "extra_groups": []}
+            identity = who if os.geteuid() == 0 else {}
+            with (self._folder / "again.log").open("ab") as log:
+                self._again = subprocess.Popen(self._command, cwd=self._folder, stdout=log, stderr=log, **identity)
+        return subprocess.run([self._is_ready, "-h", self._folder, "-q"]).returncode == 0
 
     def end(self) -> None:
         """End what came back."""

@@ -30,8 +30,8 @@ import orjson
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # a script's own folder is on the path, the project's is not
 
-from sidecar.asgi import App, Message, Receive, Scope, Send
 from sidecar.middleware import FirstTokenMiddleware
+from sidecar.within.asgi import App, Message, Receive, Scope, Send
 
 PROMISE_US, OF_PARSING_US = 0.6, 0.67
 WORDS = (" the", " quick", " brown", "\n", " fox", ' "jumps"', " over", " l\u00e4zy", " dogs", ".")

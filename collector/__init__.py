@@ -7,30 +7,29 @@
                                                     └─▶ desk ─▶ service ─▶ exposition | page
     a question ─▶ questions ─▶ reader ─▶ reads, of the database
 
-The rooms, in the order that data takes. Those with a * are shells, which hold sockets, clocks, threads, chance or a
-database's connection; the others take values and give values.
+Each folder is a floor: it knows floors above it here, and none below. Rooms with a * are shells, which hold sockets,
+clocks, threads, chance or a database's connection; the others take values and give values. The ground and the start lie
+beside the folders.
 
-    the start         cli* options address running* errors
-    the doors         listener* connection* gate tls* spec_watch*
-    a body            post* rpc* body intake* reply
-    what it says      otlp sealed wire points distribution spans span_shapes measurement
-    a latency         histogram quantile
-    what it adds      rollup streams precedence deltas admission
-    counted once      store* ledger* commit* journal* tallies
-    its rows          schema sql_views ddl* partitions* rows upsert*
-    the database      database* revisions* sqlite_file* stacks* retention* upkeep*
-    the past again    recall* bins
-    windows           windows rolling plane latencies events coverage fleet
-    judged            evaluate track track_windows burning verdicts percentiles columns
-    alerts            alerting burn_alert trouble
-    a drift           drift_watch drift usual mix drift_past* drift_alert
-    the tick          ticks* drifting* leader* figures*
-    people told       notify* notice receivers* webhook notified*
-    all it knows      desk* service* status readiness exposition samples selfmetrics
-    the page          page view standing alert_lines words charts history*
-    questions         questions* asked answers reader* reads* ondemand*
-    replay            replay_cli* replay replay_past* replay_report read_only*
+    the ground        errors schema spec_watch*
+    values            histogram quantile measurement deltas bins columns verdicts alerting words
+    decoding          otlp sealed wire points distribution spans span_shapes
+    folding           rollup streams precedence admission
+    windowing         windows latencies events coverage fleet rolling plane
+    judging           evaluate track track_windows burning burn_alert trouble percentiles drift drift_watch
+                      drift_alert usual mix
+    storage           database* revisions* sqlite_file* stacks* read_only* commit* recall* figures* drift_past*
+                      retention* journal* leader* sql_views ddl* partitions* upsert* rows
+    keeping           store* ledger* tallies upkeep* reader*
+    doors             address connection* listener* gate tls* post* rpc* body intake* reply
+    telling           notice notify* receivers* webhook notified*
+    ticking           ticks* drifting*
+    pages             view page charts standing alert_lines history*
+    answering         status exposition samples selfmetrics readiness desk* service* questions* asked answers
+                      reads* ondemand*
+    replaying         replay replay_past* replay_report replay_cli*
+    the start         options running* cli*
 
-Beside them `migrations` holds the older revisions of the tables, `templates` and `static` what the page is drawn with.
+Beside them `migrations` holds the older revisions of the tables, and `pages` has what the page is drawn with.
 What can go wrong is drawn in `errors`.
 """

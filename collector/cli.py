@@ -15,9 +15,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from collector import ddl
 from collector.errors import CollectorError, UsageError
 from collector.options import GRPC, OFF, settings, switched_on, version
+from collector.storage import ddl
 from slo.flags import variable
 from slo.source import SpecError
 

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 from sqlalchemy.engine import URL
 
-from collector.address import Address, address
-from collector.database import database_url
+from collector.doors.address import Address, address
+from collector.doors.tls import Files, Identity
 from collector.errors import UnusableDatabaseError, UsageError
-from collector.tls import Files, Identity
+from collector.storage.database import database_url
 from slo import objective, quantity, sight
 from slo.objective import Spec
 from slo.sight import Watched

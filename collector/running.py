@@ -21,31 +21,35 @@ import httpx
 from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.types import ASGIApp
 
-from collector import listener, receivers, spec_watch, sqlite_file, upkeep
-from collector.address import Address
-from collector.database import held_alone, open_database
-from collector.desk import Desk
+from collector import spec_watch
+from collector.answering.desk import Desk
+from collector.answering.service import application
+from collector.doors import listener
+from collector.doors.address import Address
+from collector.doors.gate import TokenGate
+from collector.doors.intake import Reception, Room
+from collector.doors.listener import Listener
+from collector.doors.post import Post
+from collector.doors.tls import Identity
 from collector.errors import ListenError, TlsError
-from collector.gate import TokenGate
-from collector.intake import Reception, Room
-from collector.leader import leading
-from collector.listener import Listener
-from collector.notified import Notified
-from collector.notify import Notifier
+from collector.keeping import upkeep
+from collector.keeping.store import Store
 from collector.options import Settings
-from collector.post import Post
-from collector.receivers import Alertmanager, Receiver, Webhook
-from collector.retention import Limits
-from collector.service import application
-from collector.store import Store
-from collector.ticks import Ticks
-from collector.tls import Identity
-from collector.windows import Plan, plan
+from collector.storage import sqlite_file
+from collector.storage.database import held_alone, open_database
+from collector.storage.leader import leading
+from collector.storage.retention import Limits
+from collector.telling import receivers
+from collector.telling.notified import Notified
+from collector.telling.notify import Notifier
+from collector.telling.receivers import Alertmanager, Receiver, Webhook
+from collector.ticking.ticks import Ticks
+from collector.windowing.windows import Plan, plan
 from slo import objective
 from slo.source import SpecError
 
 if TYPE_CHECKING:
-    from collector.rpc import Rpc
+    from collector.doors.rpc import Rpc
 
 DAY_S = 86400
 LAST_WORD_S = 2.0
@@ -102,7 +106,7 @@ async def _rpc(address: Address | None, identity: Identity | None) -> AsyncItera
         yield None
         return
 
-    from collector import rpc  # 20 MB that only this protocol needs
+    from collector.doors import rpc
 
     async with AsyncExitStack() as stack:
         found = None

@@ -49,7 +49,10 @@ SUBCOMMANDS = {
         ),
         Subcommand("slo", "check a spec and show what its alerts can do; print its schema", "slo.cli"),
         Subcommand(
-            "slo replay", "what a spec would have cost over the stored past", "collector.replay_cli", "collector"
+            "slo replay",
+            "what a spec would have cost over the stored past",
+            "collector.replaying.replay_cli",
+            "collector",
         ),
         Subcommand("alerts", "build and check Prometheus rules and Alertmanager routes", "alerts.cli"),
         Subcommand("dashboards", "build Grafana dashboards", "dashboards.cli", "dashboards"),

@@ -4,27 +4,29 @@
                                                                                                 tally ─▶ pages, emit
     an engine ─▶ poller ─▶ metrics_text ─▶ scrape, engine_view ─▶ pages, emit
 
-The rooms, by what they are about. Those with a * are shells, which hold sockets, clocks, threads and chance; the others
-take bytes, times and values, and give values.
+Each folder is a floor: it knows floors above it here, and none below. Rooms with a * are shells, which hold sockets,
+clocks, threads and chance; the others take bytes, times and values, and give values. The ground and the start lie
+beside the folders.
 
-    the start         cli* options settings* tls_options otlp_settings plan* limits log*
-    one process       service* scrape_only* telemetry* lifecycle* daemon_thread* spec_watch*
-    several of them   workers* worker_slot* worker_pipe* worker* workers_eye shared_address*
-    clients           proxy_server* proxy* listener* address trust client own_answer
-    the server        upstream* certificates* tls* tls_transport*
-    a request's way   relay* fast_path upload
-    within a server   middleware* attachment* asgi* asgi_relay*
-    HTTP/1.1          head_shape http_head http_read encoding trace_context
-    what is asked     dialects dialects_openai dialects_native glimpse
-    what is said      sse body facts tokens template whole exchange record
-    usage asked for   usage_policy usage_ask usage_hide usage_pass*
-    judging           eye watch* backlog deadlines deadline_timer* labels faults
+    the ground        limits address settings* otlp_settings log* daemon_thread*
+    http              head_shape http_head http_read encoding trace_context
     counting          tally series histogram exemplar
-    the engine        engines engine_search poller* metrics_text scrape
-    its requests      engine_requests engine_counts engine_histograms engine_growth engine_latencies engine_view
-    without requests  engine_eye backing
-    GPUs              gpu* gpu_driver* gpu_facts
+    said              dialects dialects_openai dialects_native glimpse sse body facts tokens template whole
+                      exchange record
+    transport         listener* trust tls* tls_transport* certificates* upstream*
+    engine            engines engine_search metrics_text scrape engine_requests engine_counts engine_histograms
+                      engine_growth engine_latencies engine_view
+    usage             usage_policy usage_ask usage_hide usage_pass*
+    judging           eye watch* backlog deadlines deadline_timer* labels faults
+    polling           poller* engine_eye backing
+    gpus              gpu* gpu_driver* gpu_facts
+    relaying          proxy* relay* fast_path upload client own_answer
     telling           emit* delivery* otlp_wire otlp_spans otlp_metrics pages* exposition admin* accept
+    configuration     options tls_options plan*
+    serving           service* scrape_only* telemetry* lifecycle* spec_watch* proxy_server*
+    within            asgi* asgi_relay* attachment*
+    workers           workers* worker_slot* worker_pipe* workers_eye shared_address*
+    the start         cli* middleware* worker*
 
 What can go wrong has one room that says so and one border where it ends. None of these leaves the process.
 

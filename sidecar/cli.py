@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 from sidecar import limits, log, settings
-from sidecar.http_head import CLASS_HEADER
+from sidecar.http.http_head import CLASS_HEADER
 from sidecar.settings import UsageError
 
 if TYPE_CHECKING:
-    from sidecar.options import Options
+    from sidecar.configuration.options import Options
 
 PROGRAM = "firsttoken sidecar"
 
@@ -44,11 +44,11 @@ def serve(options: "Options") -> int:
 
     import uvloop
 
-    from sidecar.lifecycle import tell_loop_faults
-    from sidecar.listener import ListenError
-    from sidecar.scrape_only import ScrapeOnly
-    from sidecar.service import Sidecar
-    from sidecar.workers import Workers, WorkersError
+    from sidecar.serving.lifecycle import tell_loop_faults
+    from sidecar.serving.scrape_only import ScrapeOnly
+    from sidecar.serving.service import Sidecar
+    from sidecar.transport.listener import ListenError
+    from sidecar.workers.workers import Workers, WorkersError
 
     async def run() -> None:
         tell_loop_faults()
@@ -127,6 +127,6 @@ def read(argv: list[str], environ: Mapping[str, str]) -> "Options":
     given = parser(environ).parse_args(argv)
     log.set_up(PROGRAM, level=given.log_level, form=given.log_format)
 
-    from sidecar.options import options_of
+    from sidecar.configuration.options import options_of
 
     return options_of(given, environ)

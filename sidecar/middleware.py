@@ -14,12 +14,12 @@ import logging
 import os
 
 from sidecar.address import is_loopback
-from sidecar.asgi import App, Message, Receive, Scope, Send
-from sidecar.asgi_relay import AsgiRelay
-from sidecar.attachment import PROGRAM, Attachment, read
-from sidecar.faults import told
-from sidecar.http_head import TOKEN, TRACEPARENT, RequestHead
-from sidecar.trust import shows
+from sidecar.http.http_head import TOKEN, TRACEPARENT, RequestHead
+from sidecar.judging.faults import told
+from sidecar.transport.trust import shows
+from sidecar.within.asgi import App, Message, Receive, Scope, Send
+from sidecar.within.asgi_relay import AsgiRelay
+from sidecar.within.attachment import PROGRAM, Attachment, read
 
 log = logging.getLogger(__name__)
 

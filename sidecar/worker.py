@@ -26,12 +26,12 @@ if __name__ == "__main__":  # first of all: Ctrl-C reaches every process of a te
 import uvloop
 
 from sidecar import limits, log
-from sidecar.lifecycle import Ending, chore, every, raise_file_limit, settle, tell_loop_faults
 from sidecar.otlp_settings import Lane
-from sidecar.proxy_server import ProxyServer
-from sidecar.telemetry import emitter_of, eye_of, judge_by
-from sidecar.usage_policy import UsagePolicy
-from sidecar.worker_pipe import (
+from sidecar.serving.lifecycle import Ending, chore, every, raise_file_limit, settle, tell_loop_faults
+from sidecar.serving.proxy_server import ProxyServer
+from sidecar.serving.telemetry import emitter_of, eye_of, judge_by
+from sidecar.usage.usage_policy import UsagePolicy
+from sidecar.workers.worker_pipe import (
     TOLD_EVERY_S,
     Ask,
     Drain,

@@ -107,9 +107,15 @@ def limits_page() -> str:
             parts.append(f"| `{name}` | {_value(sidecar_limits, name)} | {why or ''} |".replace("|  |", "| |"))
     parts += ["", "## Collector", "", "| limit | value | what happens there |", "|---|---|---|"]
     for room, limits in collector_limits.LIMITS.items():
-        values = importlib.import_module(f"collector.{room}")
+        values = _room(room)
         parts += [f"| `{room}.{name}` | {_value(values, name)} | {why} |" for name, why in limits.items()]
     return "\n".join(parts) + "\n"
+
+
+def _room(name: str) -> ModuleType:
+    """The room of the collector with that name, on whatever floor."""
+    (path,) = (ROOT / "collector").rglob(f"{name}.py")
+    return importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 def _value(room: ModuleType, name: str) -> str:

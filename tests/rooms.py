@@ -1,4 +1,4 @@
-"""A package as its docstring draws it: rows of rooms, shells marked with a star."""
+"""A package as its docstring draws it: a row of rooms for each folder, shells marked with a star."""
 
 import ast
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-_ROW = re.compile(r"^ {4}\S.{17}([a-z_*]+(?: [a-z_*]+)*)$", re.MULTILINE)
+_ROW = re.compile(r"^ {4}(?=.{18}\S)(the [a-z]+ +|[a-z]+ +| {18})([a-z_*]+(?: [a-z_*]+)*)$", re.MULTILINE)
 
 # What a room imports that holds a socket, a clock, a thread, chance or a database's connection.
 HOLDS = {
@@ -17,8 +17,14 @@ HOLDS = {
 
 
 def drawn(package: ModuleType) -> list[str]:
-    """The rooms in the order they are drawn, with their stars."""
-    return [room for row in _ROW.findall(package.__doc__ or "") for room in row.split()]
+    """The rooms in the order they are drawn, each with its folder and its star: `keeping/store*`."""
+    found, place = [], ""
+    for label, row in _ROW.findall(package.__doc__ or ""):
+        word = label.strip()
+        if word:
+            place = "" if word.startswith("the ") else f"{word}/"
+        found += [f"{place}{room}" for room in row.split()]
+    return found
 
 
 def folder(package: ModuleType) -> Path:
@@ -26,8 +32,10 @@ def folder(package: ModuleType) -> Path:
 
 
 def standing(package: ModuleType) -> list[str]:
-    """The rooms that are there, sorted."""
-    return sorted(path.stem for path in folder(package).glob("*.py") if path.stem not in ("__init__", "__main__"))
+    """The rooms that are there, sorted; revisions of tables are none."""
+    top = folder(package)
+    rooms = (path.relative_to(top) for path in top.rglob("*.py") if path.stem not in ("__init__", "__main__"))
+    return sorted(room.with_suffix("").as_posix() for room in rooms if room.parts[0] != "migrations")
 
 
 def held(path: Path) -> set[str]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Table
 
-from collector import figures, partitions, retention, schema, sql_views, sqlite_file
-from collector.retention import Limits
+from collector import schema
+from collector.storage import figures, partitions, retention, sql_views, sqlite_file
+from collector.storage.retention import Limits
 from slo.quantity import duration_text
 
 DEFAULT = Limits(counts_s=35 * 86400)
@@ -81,7 +82,7 @@ READ_ONLY_FILE = "file:firsttoken.db?mode=ro"
 OPENING = """\
 # SQL
 
-Generated from `collector/schema.py` and `collector/sql_views.py` by `make generate`.
+Generated from `collector/schema.py` and `collector/storage/sql_views.py` by `make generate`.
 
 The collector's product: the same tables and views on SQLite and PostgreSQL. `firsttoken collector schema --dialect
 sqlite|postgresql` prints the statements that make them. In the tables times are whole epoch seconds (UTC, whatever the

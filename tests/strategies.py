@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from collector.deltas import Deltas, KnownRow, LatencyKey, LatencyRow, SeriesKey, SloRow
-from collector.histogram import Histogram, Layout, from_values
+from collector.values.deltas import Deltas, KnownRow, LatencyKey, LatencyRow, SeriesKey, SloRow
+from collector.values.histogram import Histogram, Layout, from_values
 
 BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5)
 

@@ -38,7 +38,7 @@ def test_ids_are_found_in_names() -> None:
 
 
 def test_each_case_has_a_test_with_its_id_in_its_name() -> None:
-    files = [path for package in PACKAGES for path in sorted((ROOT / "tests" / package).glob("test_*.py"))]
+    files = [path for package in PACKAGES for path in sorted((ROOT / "tests" / package).rglob("test_*.py"))]
     hopeful = [str(path) for path in files if HINT.search(path.read_text())]
     collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *hopeful]
     names = subprocess.run(collect, cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -26,7 +26,7 @@ def test_the_generated_pages_are_those_of_the_code() -> None:
 def test_every_limit_of_the_collector_stands_in_the_docs() -> None:
     named = {
         path.stem: set(re.findall(r"^(MAX_[A-Z_]+) = ", path.read_text(), re.MULTILINE))
-        for path in (ROOT / "collector").glob("*.py")
+        for path in (ROOT / "collector").rglob("*.py")
     }
     missing = {room: names - LIMITS.get(room, {}).keys() - NO_LIMITS.get(room, set()) for room, names in named.items()}
     assert {room: names for room, names in missing.items() if names} == {}

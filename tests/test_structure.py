@@ -20,11 +20,15 @@ MAX_PARAMETERS = 8
 
 # A library that one room alone may import, and that room.
 ONLY_IMPORTER = {
-    "opentelemetry.sdk": {"sidecar/emit.py"},
-    "opentelemetry.exporter": {"sidecar/emit.py"},
-    "pynvml": {"sidecar/gpu.py"},
+    "opentelemetry.sdk": {"sidecar/telling/emit.py"},
+    "opentelemetry.exporter": {"sidecar/telling/emit.py"},
+    "pynvml": {"sidecar/gpus/gpu.py"},
     "grafanalib": {"dashboards/panels.py"},
-    "prometheus_client": {"sidecar/exposition.py", "collector/exposition.py", "demo_server/metrics.py"},
+    "prometheus_client": {
+        "sidecar/telling/exposition.py",
+        "collector/answering/exposition.py",
+        "demo_server/metrics.py",
+    },
 }
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "core", "base", "manager", "misc"}
 

@@ -20,7 +20,7 @@ from slo import promql
 from tests.alerts.support import SMALL, Check, events, firing, heartbeat, promtool_test, rules, spec
 from tests.collector import exports
 from tests.collector.stores import NOW_S, Clock, batch
-from tests.collector.test_ticks import ticking
+from tests.collector.ticking.test_ticks import ticking
 
 pytestmark = pytest.mark.tools
 

@@ -22,16 +22,16 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from collector.measurement import Batch
-from collector.otlp import decode_metrics, decode_traces
-from collector.rollup import Intake, fold
-from sidecar import otlp_metrics, otlp_spans, otlp_wire
-from sidecar.dialects import read_ask, recognise
-from sidecar.exchange import Exchange
-from sidecar.histogram import LogHistogram
-from sidecar.record import EndedRequest
-from sidecar.tally import Distribution, Interval
-from sidecar.trace_context import SpanContext
+from collector.decoding.otlp import decode_metrics, decode_traces
+from collector.folding.rollup import Intake, fold
+from collector.values.measurement import Batch
+from sidecar.counting.histogram import LogHistogram
+from sidecar.counting.tally import Distribution, Interval
+from sidecar.http.trace_context import SpanContext
+from sidecar.said.dialects import read_ask, recognise
+from sidecar.said.exchange import Exchange
+from sidecar.said.record import EndedRequest
+from sidecar.telling import otlp_metrics, otlp_spans, otlp_wire
 from slo import signals
 
 SPANS = 512

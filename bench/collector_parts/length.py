@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from collector.deltas import Deltas, KnownRow
-from collector.evaluate import evaluate
-from collector.histogram import from_values
-from collector.windows import Windows, plan
+from collector.judging.evaluate import evaluate
+from collector.values.deltas import Deltas, KnownRow
+from collector.values.histogram import from_values
+from collector.windowing.windows import Windows, plan
 from collector_parts import tables
 from slo.objective import parse
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from collector import rows, upsert
-from collector.database import database_url, open_database
-from collector.histogram import from_values
+from collector.storage import rows, upsert
+from collector.storage.database import database_url, open_database
+from collector.values.histogram import from_values
 from collector_parts import door, tables
 
 DAY_S, HOUR_S = 86_400, 3_600

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from sqlalchemy.engine import Connection
 
-from collector import commit
-from collector.database import database_url, open_database
-from collector.deltas import Deltas, LatencyKey, LatencyRow, SeriesKey, SloRow
-from collector.histogram import Histogram, from_values
+from collector.storage import commit
+from collector.storage.database import database_url, open_database
+from collector.values.deltas import Deltas, LatencyKey, LatencyRow, SeriesKey, SloRow
+from collector.values.histogram import Histogram, from_values
 
 START_S = 1_800_000_000
 TICK_S = 10

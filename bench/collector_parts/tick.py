@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from collector.database import database_url, open_database
-from collector.deltas import Deltas, KnownRow, LatencyKey, LatencyRow, SeriesKey
-from collector.evaluate import evaluate
-from collector.histogram import Histogram, from_values
-from collector.notify import Notifier
-from collector.store import opened
-from collector.ticks import Ticks
-from collector.windows import Windows, plan
+from collector.judging.evaluate import evaluate
+from collector.keeping.store import opened
+from collector.storage.database import database_url, open_database
+from collector.telling.notify import Notifier
+from collector.ticking.ticks import Ticks
+from collector.values.deltas import Deltas, KnownRow, LatencyKey, LatencyRow, SeriesKey
+from collector.values.histogram import Histogram, from_values
+from collector.windowing.windows import Windows, plan
 from slo.burn import STANDARD_WINDOWS_S
 from slo.objective import parse
 

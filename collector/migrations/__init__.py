@@ -1,1 +1,1 @@
-"""The revisions of the tables, run by alembic: `env` is how, `versions` are what. `collector.revisions` starts them."""
+"""The revisions of the tables, run by alembic: `env` is how, `versions` are what. `revisions` starts them."""

@@ -1,4 +1,4 @@
-"""How a revision is run: on the connection that the caller gives, inside its transaction, by `collector.revisions`."""
+"""How a revision is run: on the connection that the caller gives, inside its transaction, by `revisions`."""
 
 from alembic import context
 from sqlalchemy import inspect

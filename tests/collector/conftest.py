@@ -12,9 +12,9 @@ import asyncpg
 import greenlet
 import pytest
 
-from collector.bins import Bins
-from collector.histogram import Histogram, Layout
-from collector.rolling import RollingCounts
+from collector.values.bins import Bins
+from collector.values.histogram import Histogram, Layout
+from collector.windowing.rolling import RollingCounts
 from tests.collector import support
 
 _numbers = count()
@@ -29,7 +29,7 @@ _RECKONING: tuple[tuple[type, str], ...] = (
 
 @pytest.fixture(autouse=True)
 def no_array_on_a_lent_stack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a test has the store do: what runs under `run_sync` leaves arrays alone (`collector.stacks`)."""
+    """Whatever a test has the store do: what runs under `run_sync` leaves arrays alone (`collector.storage.stacks`)."""
     for owner, name in _RECKONING:
         monkeypatch.setattr(owner, name, _on_a_whole_stack(getattr(owner, name)))
 
@@ -37,7 +37,9 @@ def no_array_on_a_lent_stack(monkeypatch: pytest.MonkeyPatch) -> None:
 def _on_a_whole_stack(reckon: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(reckon)
     def guarded(*given: Any, **named: Any) -> Any:
-        assert greenlet.getcurrent().parent is None, f"{reckon.__qualname__} under run_sync: see collector.stacks"
+        assert greenlet.getcurrent().parent is None, (
+            f"{reckon.__qualname__} under run_sync: see collector.storage.stacks"
+        )
         return reckon(*given, **named)
 
     return guarded

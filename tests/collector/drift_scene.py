@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from collector.alerting import Alert
-from collector.columns import columns
-from collector.evaluate import Evaluation
-from collector.percentiles import PercentileRow
-from collector.verdicts import BudgetRow, BurnRow, DriftRow
+from collector.judging.evaluate import Evaluation
+from collector.judging.percentiles import PercentileRow
+from collector.values.alerting import Alert
+from collector.values.columns import columns
+from collector.values.verdicts import BudgetRow, BurnRow, DriftRow
 
 NOW_S = 1_800_000_000 // 86400 * 86400
 DRIFT = DriftRow(NOW_S, "", "chat", "m", "ttft", "proxy", 0.25, 0.4, 0.5, 1200, "server")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from collector.drift import Detector, Drift, Minute
+from collector.judging.drift import Detector, Drift, Minute
 
 MINUTES_A_DAY = 1440
 RHO, SIGMA, SEASON = 0.6, 0.06, 0.10

@@ -10,7 +10,7 @@ from opentelemetry.proto.metrics.v1 import metrics_pb2 as wire
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
-from collector.histogram import Layout, from_values
+from collector.values.histogram import Layout, from_values
 from slo.signals import ENVIRONMENT, REQUEST_MODEL, SERVICE_INSTANCE, SERVICE_NAME, SOURCE
 
 NS = 10**9

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from collector.deltas import Deltas, GaugeRow, InstanceRow, KnownRow, LatencyKey, LatencyRow, SeriesKey, SloRow
-from collector.histogram import Layout, from_values
-from collector.windows import Windows, plan
+from collector.values.deltas import Deltas, GaugeRow, InstanceRow, KnownRow, LatencyKey, LatencyRow, SeriesKey, SloRow
+from collector.values.histogram import Layout, from_values
+from collector.windowing.windows import Windows, plan
 from slo import objective
 
 NOW_S = 1_800_000_000

@@ -9,12 +9,12 @@ from google.protobuf.message import Message
 from sqlalchemy import Connection, Table, func, insert, select, text
 
 from collector import schema
-from collector.database import database_url, open_database
-from collector.evaluate import evaluate
-from collector.measurement import Batch
-from collector.otlp import decode_metrics
-from collector.store import Store, opened
-from collector.windows import Plan, plan
+from collector.decoding.otlp import decode_metrics
+from collector.judging.evaluate import evaluate
+from collector.keeping.store import Store, opened
+from collector.storage.database import database_url, open_database
+from collector.values.measurement import Batch
+from collector.windowing.windows import Plan, plan
 from slo.objective import parse
 from slo.signals import ALL_MODELS
 from tests.collector.support import SPEC

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from collector import cli, ddl
+from collector import cli
+from collector.storage import ddl
 from tests.collector.support import SPEC, collector, refusal
 from tests.sidecar.certificates import certificate, key
 

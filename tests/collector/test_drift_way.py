@@ -10,15 +10,15 @@ import pytest
 from sqlalchemy import Connection, select, text
 
 from collector import schema
-from collector.leader import Elected
-from collector.store import Store
-from collector.ticks import Ticks
-from collector.verdicts import DriftRow
+from collector.keeping.store import Store
+from collector.storage.leader import Elected
+from collector.ticking.ticks import Ticks
+from collector.values.verdicts import DriftRow
 from slo.trouble import DRIFT
 from tests.collector import exports
 from tests.collector.drift_scene import NOW_S, row
 from tests.collector.stores import Clock, added, batch, store
-from tests.collector.test_ticks import Ears
+from tests.collector.ticking.test_ticks import Ears
 
 SHORT, LONG = "to_256", "to_16k"
 SHORT_S, LONG_S = 0.1, 0.4

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collector import wire
-from collector.admission import Seen, admitted
-from collector.deltas import Deltas
+from collector.decoding import wire
+from collector.decoding.otlp import decode_metrics, decode_traces
+from collector.decoding.spans import OTHER_SPAN
 from collector.errors import PayloadError
-from collector.histogram import Histogram
-from collector.measurement import Batch
-from collector.otlp import decode_metrics, decode_traces
-from collector.rollup import Intake, fold
-from collector.spans import OTHER_SPAN
+from collector.folding.admission import Seen, admitted
+from collector.folding.rollup import Intake, fold
+from collector.values.deltas import Deltas
+from collector.values.histogram import Histogram
+from collector.values.measurement import Batch
 from slo import signals
 from tests.collector import messages
 from tests.collector.messages import T0

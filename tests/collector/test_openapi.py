@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import Case, GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from tests.collector.test_questions import filled
+from tests.collector.answering.test_questions import filled
 
 BOUNDED = settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 STREAM = "/api/v1/ticks"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from collector.address import Address
 from collector.cli import parser
+from collector.doors.address import Address
 from collector.errors import TlsError, UsageError
 from collector.options import Settings, settings, switched_on, tick_s
 from slo.source import SpecError

@@ -18,7 +18,7 @@ import asyncpg
 import pytest
 
 from collector import running
-from collector.address import Address
+from collector.doors.address import Address
 from collector.errors import ListenError
 from tests.collector import exports, support
 from tests.collector.support import SPEC, Running, ask, collector, send, spawned, until

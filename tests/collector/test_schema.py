@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import Connection, Double, Table, insert, select
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from collector import schema, upsert
-from tests.collector.test_commit import after
+from collector import schema
+from collector.storage import upsert
+from tests.collector.storage.test_commit import after
 
 DESIGNED = {
     "percentile": "at_s service model signal source window_s count censored p50 p90 p95 p99 p999 max at_least "

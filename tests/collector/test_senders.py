@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
-from collector.deltas import Deltas, StreamRow, concat
-from collector.histogram import Layout
-from collector.measurement import Tally
-from collector.otlp import decode_metrics, decode_traces
-from collector.points import UNKNOWN_METRIC
-from collector.quantile import buckets, quantiles
-from collector.rollup import REPEATED_DELTA, Intake, fold
-from collector.spans import OTHER_SPAN
+from collector.decoding.otlp import decode_metrics, decode_traces
+from collector.decoding.points import UNKNOWN_METRIC
+from collector.decoding.spans import OTHER_SPAN
+from collector.folding.rollup import REPEATED_DELTA, Intake, fold
+from collector.values.deltas import Deltas, StreamRow, concat
+from collector.values.histogram import Layout
+from collector.values.measurement import Tally
+from collector.values.quantile import buckets, quantiles
 from slo import signals
 from tests.collector.sent import GENAI_BOUNDS, Sdk, vllm_spans
 

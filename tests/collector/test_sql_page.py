@@ -11,9 +11,10 @@ import asyncpg
 import pytest
 from sqlalchemy import Connection, text
 
-from collector import partitions, schema, sql_views, upsert
+from collector import schema
+from collector.storage import partitions, sql_views, upsert
+from tests.collector.storage.test_commit import after
 from tests.collector.stores import added
-from tests.collector.test_commit import after
 from tests.sql_page import EXAMPLES, READ_ONLY_FILE, ROLE, sql_page
 
 NOW_S = 1_800_000_000

@@ -5,8 +5,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from sidecar.http_read import ResponseReader
-from sidecar.record import Record
+from sidecar.http.http_read import ResponseReader
+from sidecar.said.record import Record
 from tests.sidecar.streams import Reads, Stream, cut
 
 Way = Callable[[Iterable[bytes]], Iterator[bytes]]

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
-from sidecar.tls import Presented
+from sidecar.transport.tls import Presented
 
 FOLDER = Path(__file__).parents[1] / "data/sidecar/tls"
 AUTHORITY, STRANGER = str(FOLDER / "authority.pem"), str(FOLDER / "stranger.pem")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from sidecar import engine_requests, scrape
-from sidecar.engines import ENGINES, Engine
-from sidecar.metrics_text import Page, read_page
+from sidecar.engine import engine_requests, scrape
+from sidecar.engine.engines import ENGINES, Engine
+from sidecar.engine.metrics_text import Page, read_page
 from tests.sidecar.streams import CAPTURES
 
 PAGES = Path(__file__).parents[1] / "data" / "sidecar" / "pages"

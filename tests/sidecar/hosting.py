@@ -15,11 +15,11 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
-from sidecar.asgi import App, Message, Receive, Scope, Send
-from sidecar.eye import Eye
-from sidecar.histogram import LogBuckets
+from sidecar.counting.histogram import LogBuckets
+from sidecar.judging.eye import Eye
 from sidecar.middleware import FirstTokenMiddleware
-from sidecar.telemetry import Telemetry
+from sidecar.serving.telemetry import Telemetry
+from sidecar.within.asgi import App, Message, Receive, Scope, Send
 from slo.signals import REQUESTS, SLO_EVENTS
 from tests.sidecar.rig import CHAT, connected
 

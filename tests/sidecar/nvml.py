@@ -15,7 +15,7 @@ from ctypes import POINTER, c_char, c_int, c_uint, c_ulonglong, c_void_p
 from dataclasses import dataclass, field
 from typing import Any
 
-from sidecar.gpu import LIBRARY
+from sidecar.gpus.gpu import LIBRARY
 
 OK, INVALID, NOT_SUPPORTED, NOT_FOUND, NO_DRIVER, TIMEOUT, LOST, OTHER_VERSION = 0, 2, 3, 6, 9, 10, 15, 25
 MEMORY_V2 = 0x02000028

@@ -10,15 +10,15 @@ from typing import Any
 
 import uvloop
 
-from sidecar.deadline_timer import DeadlineTimer
-from sidecar.exemplar import Trace, own_trace
-from sidecar.eye import Eye
-from sidecar.histogram import LogBuckets
-from sidecar.labels import ModelLabels
-from sidecar.proxy import Door, Manners
-from sidecar.record import EndedRequest
-from sidecar.tally import Tally
-from sidecar.upstream import Pool, Target
+from sidecar.counting.exemplar import Trace, own_trace
+from sidecar.counting.histogram import LogBuckets
+from sidecar.counting.tally import Tally
+from sidecar.judging.deadline_timer import DeadlineTimer
+from sidecar.judging.eye import Eye
+from sidecar.judging.labels import ModelLabels
+from sidecar.relaying.proxy import Door, Manners
+from sidecar.said.record import EndedRequest
+from sidecar.transport.upstream import Pool, Target
 from slo.objective import Spec, parse
 from slo.signals import LATENCY_BUCKETS_S, REQUESTS, SLO_EVENTS
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from sidecar.dialects import Ask, read_ask, recognise
-from sidecar.exchange import Exchange
-from sidecar.record import Record
+from sidecar.said.dialects import Ask, read_ask, recognise
+from sidecar.said.exchange import Exchange
+from sidecar.said.record import Record
 
 DATA = Path(__file__).parents[1] / "data" / "sidecar"
 CAPTURES = DATA / "captures"

@@ -17,11 +17,12 @@ import yaml
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 from prometheus_client.parser import text_string_to_metric_families
 
-from sidecar import otlp_spans
-from sidecar.exposition import Exposition
-from sidecar.proxy import Manners
-from sidecar.tally import Number
+from sidecar.counting.tally import Number
+from sidecar.relaying.proxy import Manners
+from sidecar.telling import otlp_spans
+from sidecar.telling.exposition import Exposition
 from slo.signals import E2E, IN_FLIGHT, REQUEST_MODEL, TPOT, TTFT
+from tests.sidecar.judging.test_watch import OK, watched
 from tests.sidecar.rig import (
     SSE_HEAD,
     STOP,
@@ -38,7 +39,6 @@ from tests.sidecar.rig import (
     until,
 )
 from tests.sidecar.streams import CAPTURES, DATA
-from tests.sidecar.test_watch import OK, watched
 
 ROOT = Path(__file__).parents[2]
 ID = re.compile(r"(?:(?<=test_)|(?<=test_case_)|(?<=\[))([A-E]\d\d)(?=[_: \]])|(?<=\[)([SC]-\w+)", re.IGNORECASE)
@@ -67,8 +67,8 @@ def test_ids_are_found_in_names() -> None:
 
 
 def test_each_case_has_a_test_with_its_id_in_its_name() -> None:
-    texts = {path.name: path.read_text() for path in Path(__file__).parent.glob("test_*.py")}
-    hopeful = [f"tests/sidecar/{name}" for name, text in texts.items() if name not in IN_ANY_CASE and HINT.search(text)]
+    files = [path for path in Path(__file__).parent.rglob("test_*.py") if path.name not in IN_ANY_CASE]
+    hopeful = [str(path) for path in files if HINT.search(path.read_text())]
     collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *hopeful]
     names = subprocess.run(collect, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert in_names(names) == set(listed())

@@ -72,6 +72,6 @@ def test_the_command_line_is_light() -> None:
 
 def test_the_process_loads_nothing_of_the_collectors_or_the_demos() -> None:
     heavy = ("torch", "sqlalchemy", "fastapi", "grpc", "grafanalib", "collector", "demo_server", "numpy")
-    code = f"import sidecar.service, sys; print([m for m in {heavy!r} if m in sys.modules])"
+    code = f"import sidecar.serving.service, sys; print([m for m in {heavy!r} if m in sys.modules])"
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "[]"

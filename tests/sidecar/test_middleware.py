@@ -16,9 +16,9 @@ from fastapi.responses import PlainTextResponse
 from prometheus_client.parser import text_string_to_metric_families
 
 import sidecar.middleware
-from sidecar.asgi import Message, Receive, Scope, Send
-from sidecar.exchange import Exchange
 from sidecar.middleware import FirstTokenMiddleware
+from sidecar.said.exchange import Exchange
+from sidecar.within.asgi import Message, Receive, Scope, Send
 from slo.signals import E2E, IN_FLIGHT, OVERDUE, TELEMETRY_FAULTS, TPOT, TTFT, WAITING_FIRST_TOKEN
 from tests.sidecar.hosting import (
     Hosted,

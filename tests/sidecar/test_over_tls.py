@@ -15,10 +15,10 @@ import pytest
 
 from sidecar import limits
 from sidecar.address import HostPort
-from sidecar.certificates import Identity
-from sidecar.listener import listen, listen_on
-from sidecar.proxy import Manners
-from sidecar.tls import Presented
+from sidecar.relaying.proxy import Manners
+from sidecar.transport.certificates import Identity
+from sidecar.transport.listener import listen, listen_on
+from sidecar.transport.tls import Presented
 from tests.sidecar.certificates import AUTHORITY, client_context, connected, presented, read_to_the_end
 from tests.sidecar.rig import (
     CHAT,

@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidecar import usage_pass
-from sidecar.asgi import Receive, Scope, Send
-from sidecar.engines import UsageChunk
-from sidecar.record import Record
-from sidecar.usage_hide import UsageFilter
-from sidecar.usage_pass import UsagePass
-from sidecar.usage_policy import DIALECTS, UsagePolicy
+from sidecar.engine.engines import UsageChunk
+from sidecar.said.record import Record
+from sidecar.usage import usage_pass
+from sidecar.usage.usage_hide import UsageFilter
+from sidecar.usage.usage_pass import UsagePass
+from sidecar.usage.usage_policy import DIALECTS, UsagePolicy
+from sidecar.within.asgi import Receive, Scope, Send
 from slo.signals import DIALECT, UNPARSED
 from tests.sidecar.answers import CLOSE, CODINGS, FRAMINGS, LENGTH, Answer, unchunked
 from tests.sidecar.rig import Received, Rig, on_a_loop, proxied, until
+from tests.sidecar.said.test_exchange import STREAMS
 from tests.sidecar.streams import Reads, Stream, captured, cut
-from tests.sidecar.test_asgi_relay import way
-from tests.sidecar.test_exchange import STREAMS
+from tests.sidecar.within.test_asgi_relay import way
 
 REFUSAL = captured("vllm_err_len", "/v1/chat/completions")
 EVERY = {**STREAMS, REFUSAL.id: REFUSAL}

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from sidecar.address import UnixPath
-from sidecar.certificates import ServerTls
-from sidecar.deadline_timer import DeadlineTimer
-from sidecar.eye import Eye
-from sidecar.labels import ModelLabels
-from sidecar.poller import PollError, get
-from sidecar.proxy import Door, Manners
-from sidecar.record import EndedRequest
-from sidecar.tally import Tally
-from sidecar.tls import Trust
-from sidecar.upstream import Pool, Target
+from sidecar.counting.tally import Tally
+from sidecar.judging.deadline_timer import DeadlineTimer
+from sidecar.judging.eye import Eye
+from sidecar.judging.labels import ModelLabels
+from sidecar.polling.poller import PollError, get
+from sidecar.relaying.proxy import Door, Manners
+from sidecar.said.record import EndedRequest
+from sidecar.transport.certificates import ServerTls
+from sidecar.transport.tls import Trust
+from sidecar.transport.upstream import Pool, Target
 from slo.signals import LATENCY_BUCKETS_S
 from tests.sidecar.certificates import AUTHORITY, STRANGER, server_context
 from tests.sidecar.rig import Received, chat, completion, listening, on_a_loop, raw, read_message, sized, until

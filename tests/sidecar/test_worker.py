@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sidecar.address import HostPort
-from sidecar.options import Options
+from sidecar.configuration.options import Options
 from sidecar.otlp_settings import ExportSettings
-from sidecar.shared_address import SharedAddress, share
-from sidecar.upstream import Target
-from sidecar.worker_pipe import Ask, Drain, Hurry, Message, Pipe, Ready, Reload, Report, Start, State, pipe_over
+from sidecar.transport.upstream import Target
+from sidecar.workers.shared_address import SharedAddress, share
+from sidecar.workers.worker_pipe import Ask, Drain, Hurry, Message, Pipe, Ready, Reload, Report, Start, State, pipe_over
 from slo.objective import Spec
 from slo.signals import IN_FLIGHT, OBJECTIVE_HASH, REQUESTS, SLO_EVENTS, TTFT
 from tests.sidecar.process import environment

@@ -1,0 +1,1 @@
+"""All it knows, to whoever asks: status, metrics, readiness and questions about the past."""

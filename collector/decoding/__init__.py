@@ -1,0 +1,1 @@
+"""OTLP bytes in, measurements out: points, distributions and spans of any sender."""

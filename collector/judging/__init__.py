@@ -1,0 +1,1 @@
+"""Windows in, verdicts out: percentiles, burn, budgets, alerts, troubles and drift."""

@@ -1,0 +1,1 @@
+"""The page for people: what it shows as values, its charts and its templates."""

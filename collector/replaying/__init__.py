@@ -1,0 +1,1 @@
+"""What another spec would have made of the stored past."""

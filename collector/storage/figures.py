@@ -1,0 +1,82 @@
+"""Writes what a tick found: the rows of `percentile`, `burn_rate` and `budget`.
+
+One evaluator writes them, a whole tick at a time, and the latest tick of each minute is kept: so a tick takes out what
+its minute held and adds its own, and no row meets another. Rows of one key over several windows stand together and are
+added by one statement that names the key once: that is a third off the time of a tick with thousands of rows.
+
+A tick of very many rows would hold up who commits what was sent, so it is kept once a minute only: `is_due` says when.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Table
+from sqlalchemy.engine import Connection
+
+from collector import schema
+from collector.judging.evaluate import Evaluation
+from collector.storage.upsert import execute_many
+from collector.values.columns import Columns, Run
+
+MINUTE_S = 60
+MAX_EVERY_TICK = 20_000
+"""Rows of a tick beyond which only the first tick of each minute is kept."""
+ROWS_PER_STATEMENT = 5_000
+TABLES = (schema.percentile, schema.burn_rate, schema.budget)
+WINDOW = "window_s"
+
+
+def is_due(evaluation: Evaluation, kept_s: int | None) -> bool:
+    """Whether the figures are to be kept, when those of `kept_s` were the last that were."""
+    rows = len(evaluation.percentiles) + len(evaluation.burns) + len(evaluation.budgets)
+    return rows <= MAX_EVERY_TICK or kept_s is None or evaluation.at_s // MINUTE_S != kept_s // MINUTE_S
+
+
+def write(connection: Connection, evaluation: Evaluation) -> None:
+    """Keep the figures of a tick: they replace those of every tick of the same minute."""
+    minute_s = evaluation.at_s - evaluation.at_s % MINUTE_S
+    found: tuple[Columns[Any], ...] = (evaluation.percentiles, evaluation.burns, evaluation.budgets)
+    for table, rows in zip(TABLES, found, strict=True):
+        connection.execute(table.delete().where(table.c.at_s >= minute_s, table.c.at_s < minute_s + MINUTE_S))
+        _insert(connection, table, rows)
+
+
+def forget(connection: Connection, *, after_s: int) -> None:
+    """Take out the figures of later ticks than that, for a clock that was wrong."""
+    for table in TABLES:
+        connection.execute(table.delete().where(table.c.at_s > after_s))
+
+
+def _insert(connection: Connection, table: Table, rows: Columns[Any]) -> None:
+    """Add the rows, of which those of one key but for their windows stand together."""
+    names = tuple(column.name for column in table.columns)
+    shared = names.index(WINDOW) if WINDOW in names else 0
+    for run in rows.runs:
+        text = _text(table, shared, run.several, connection.dialect.name)
+        waiting = _together(rows.held, run, shared=shared)
+        while part := list(islice(waiting, max(ROWS_PER_STATEMENT // run.several, 1))):
+            execute_many(connection, text, part)
+
+
+def _together(held: Sequence[Sequence[Any]], run: Run, *, shared: int) -> Iterator[tuple[Any, ...]]:
+    """The rows that belong together as one tuple: what they share, then the rest of each."""
+    columns = [column[run.first : run.until] for column in held]
+    key = (column[:: run.several] for column in columns[:shared])
+    rest = (column[number :: run.several] for number in range(run.several) for column in columns[shared:])
+    return zip(*key, *rest, strict=True)
+
+
+@cache
+def _text(table: Table, shared: int, several: int, dialect: str) -> str:
+    """The statement for so many rows that share their first columns."""
+    mark = "${}" if dialect == "postgresql" else "?{}"
+    own = len(table.columns) - shared
+    rows = []
+    for number in range(several):
+        first = shared + number * own
+        places = (*range(shared), *range(first, first + own))
+        rows.append(f"({', '.join(mark.format(place + 1) for place in places)})")
+    names = ", ".join(f'"{column.name}"' for column in table.columns)
+    return f'INSERT INTO "{table.name}" ({names}) VALUES {", ".join(rows)}'  # noqa: S608  our own names alone

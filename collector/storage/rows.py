@@ -1,0 +1,136 @@
+"""Between the collector's values and the rows of its tables: pure, in both directions.
+
+Rows are tuples in the order of the table's columns (`schema`). Bins are JSON text rather than a blob: any SQL can read
+them, they are shorter than eight bytes a bin, and reading one back costs microseconds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+
+from collector.storage.upsert import Row
+from collector.values.alerting import Alert, AlertKey
+from collector.values.deltas import (
+    CounterRow,
+    GaugeRow,
+    InstanceRow,
+    KnownRow,
+    LatencyKey,
+    LatencyRow,
+    SeriesKey,
+    SloRow,
+    StreamRow,
+)
+from collector.values.histogram import Facts, Histogram, Layout, histogram, of_plain, plain
+
+Stored = Any
+"""A row as SQLAlchemy gives it: its columns are attributes."""
+
+
+def series(key: SeriesKey) -> Row:
+    of = key.latency
+    labels = of.environment, of.service, of.model, of.signal, of.source, key.instance
+    return (key.id, *labels, key.layout.text, int(key.censored))
+
+
+def series_key(row: Stored) -> SeriesKey:
+    latency = LatencyKey(row.environment, row.service, row.model, row.signal, row.source)
+    return SeriesKey(latency, row.instance, Layout.parse(row.layout), bool(row.censored))
+
+
+def rollups(rows: Sequence[LatencyRow], *, step_s: int) -> list[Row]:
+    """The rows of histograms. There are thousands at once, so their bins are summed and written together."""
+    if not rows:
+        return []
+    counts = [row.histogram.counts for row in rows]
+    ends = np.cumsum([one.size for one in counts])
+    reached = np.concatenate(([0], np.cumsum(np.concatenate(counts))))
+    sums = np.diff(reached[ends], prepend=0).tolist()
+    texts = orjson.dumps(counts, option=orjson.OPT_SERIALIZE_NUMPY).decode()[2:-2].split("],[")
+    found = []
+    for row, count, text in zip(rows, sums, texts, strict=True):
+        one = row.histogram
+        facts = (count + one.zero_count, one.sum, one.min, one.max, one.layout.scale, one.zero_count, one.offset)
+        found.append((step_s, row.start_s, row.series.id, *facts, f"[{text}]"))
+    return found
+
+
+def rollup_histogram(row: Stored, layout: Layout) -> Histogram:
+    counts = np.array(orjson.loads(row.bins), dtype=np.int64)
+    facts = Facts(row.sum, row.min, row.max)
+    return histogram(layout, row.bin_offset, counts, zero_count=row.zero_count, facts=facts)
+
+
+def slo_count(row: SloRow, *, step_s: int) -> Row:
+    key = (row.environment, row.service, row.model, row.objective, row.objective_hash)
+    return (step_s, row.start_s, *key, row.good, row.bad)
+
+
+def gauge(row: GaugeRow, *, step_s: int) -> Row:
+    key = (row.environment, row.service, row.model, row.instance, row.name, row.attribute)
+    values = (row.min, row.max, row.sum / row.samples, row.last, row.last_ns, row.samples)
+    return (step_s, row.start_s, *key, *values)
+
+
+def counter(row: CounterRow, *, step_s: int) -> Row:
+    key = (row.environment, row.service, row.model, row.instance, row.source, row.name, _json(dict(row.attributes)))
+    return (step_s, row.start_s, *key, row.value)
+
+
+def known(row: KnownRow, *, step_s: int) -> Row:
+    return (step_s, row.start_s, row.environment, row.service)
+
+
+def instance(row: InstanceRow) -> Row:
+    key = (row.environment, row.service, row.instance, row.source)
+    return (*key, row.first_s, row.last_s, int(row.periodic))
+
+
+def stream(row: StreamRow, *, at_s: int) -> Row:
+    value = plain(row.value) if isinstance(row.value, Histogram) else row.value
+    return (row.stream, row.start_ns, row.end_ns, orjson.dumps(value).decode(), at_s)
+
+
+def stream_row(row: Stored) -> StreamRow:
+    value = orjson.loads(row.value)
+    return StreamRow(row.stream, row.start_ns, row.end_ns, of_plain(value) if isinstance(value, list) else value)
+
+
+def alert(one: Alert) -> Row:
+    labels = dict(one.labels)
+    key = one.key
+    names = (key.environment, key.service, key.name, key.model, key.objective, key.tier)
+    state = (one.state, one.since_s, labels.get("severity", ""), labels.get("notify", ""), one.fired_s)
+    return (*names, *state, _json(labels), _json(dict(one.annotations)))
+
+
+def alert_of(row: Stored) -> Alert:
+    """The alert of a row of `alert`, or as it was at a transition, of one of `alert_event`."""
+    key = AlertKey(
+        name=row.name,
+        environment=row.environment,
+        service=row.service,
+        model=row.model,
+        objective=row.objective,
+        tier=row.tier,
+    )
+    return Alert(
+        key=key,
+        state=row.state,
+        since_s=row.at_s if hasattr(row, "at_s") else row.since_s,
+        fired_s=row.fired_s,
+        labels=tuple(sorted(orjson.loads(row.labels).items())),
+        annotations=tuple(sorted(orjson.loads(row.annotations).items())),
+    )
+
+
+def alert_event(one: Alert) -> Row:
+    key = one.key
+    names = (key.environment, key.service, key.name, key.model, key.objective, key.tier)
+    return (one.since_s, *names, one.state, one.fired_s, _json(dict(one.labels)), _json(dict(one.annotations)))
+
+
+def _json(values: Mapping[str, str]) -> str:
+    return orjson.dumps(values, option=orjson.OPT_SORT_KEYS).decode()

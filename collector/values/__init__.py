@@ -1,0 +1,1 @@
+"""What the collector reckons with: histograms, measurements, what a batch adds, figures, the state of an alert."""

@@ -1,0 +1,268 @@
+"""Rows to add to what is kept: the values between `rollup`, the store and `windows`.
+
+Each row speaks of one base step, the evaluation's tick, that begins at `start_s` (integer epoch seconds). There is
+one row per key and step, and rows are sorted by key, so that a store can upsert them in this order (PostgreSQL refuses
+a repeated key in one statement and deadlocks on opposite orders).
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from collector.values.histogram import Histogram, Layout, merge
+from collector.values.measurement import Resource, Tally
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LatencyKey:
+    """Whose latency: the key of a percentile. Two sources are two series, never added into one."""
+
+    environment: str
+    service: str
+    model: str
+    signal: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesKey:
+    """A stored series of histograms: all its rows share one layout, so they merge by adding counts.
+
+    `censored` series hold how long requests had waited that ended past a deadline without a value.
+    """
+
+    latency: LatencyKey
+    instance: str
+    layout: Layout
+    censored: bool = False
+    id: int = field(init=False, repr=False, compare=False, default=0)
+    """Made from the key alone, so that every writer of every database gives a series the same number."""
+
+    def __post_init__(self) -> None:
+        of = self.latency
+        names = of.environment, of.service, of.model, of.signal, of.source, self.instance
+        text = "\0".join((*names, self.layout.text, str(self.censored)))
+        number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], signed=True)
+        object.__setattr__(self, "id", number)
+
+    def __hash__(self) -> int:
+        # The key of much, at every interval.
+        return self.id
+
+
+@lru_cache(maxsize=16_384)
+def series_of(who: Resource, model: str, signal: str, layout: Layout, *, censored: bool = False) -> SeriesKey:
+    """The series of one latency of a sender. The same ones come at every interval, so their keys are kept."""
+    latency = LatencyKey(who.environment, who.service, model, signal, who.source)
+    return SeriesKey(latency, who.instance, layout, censored)
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyRow:
+    """Values of one series in one step; sorted by step and number of the series, as its table is."""
+
+    series: SeriesKey
+    start_s: int
+    histogram: Histogram
+
+
+@dataclass(frozen=True, slots=True)
+class SloRow:
+    """Events of one objective in one step. A row of zeros is one too: it says that nothing happened."""
+
+    environment: str
+    service: str
+    model: str
+    objective: str
+    objective_hash: str
+    start_s: int
+    good: int
+    bad: int
+
+
+@dataclass(frozen=True, slots=True)
+class GaugeRow:
+    """Values of one gauge in one step; the mean is sum / samples, `last` the one of the latest `last_ns`."""
+
+    environment: str
+    service: str
+    model: str
+    instance: str
+    name: str
+    attribute: str
+    start_s: int
+    min: float
+    max: float
+    sum: float
+    samples: int
+    last: float
+    last_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class CounterRow:
+    """Increase of a counter in one step; `attributes` are (label, value), sorted."""
+
+    environment: str
+    service: str
+    model: str
+    instance: str
+    source: str
+    name: str
+    attributes: tuple[tuple[str, str], ...]
+    start_s: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRow:
+    """A step from which telemetry of the service is known."""
+
+    environment: str
+    service: str
+    start_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRow:
+    """When an instance spoke: first and last event time. `periodic`: it sends without being asked, so that its
+    silence means something; spans alone are not periodic."""
+
+    environment: str
+    service: str
+    instance: str
+    source: str
+    first_s: int
+    last_s: int
+    periodic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRow:
+    """The last point of a cumulative stream: what its next one is counted from. Replaces the row before."""
+
+    stream: str
+    start_ns: int
+    end_ns: int
+    value: float | Histogram
+
+
+@dataclass(frozen=True, slots=True)
+class Deltas:
+    """All that one body, or several, add; to be committed as one."""
+
+    latencies: tuple[LatencyRow, ...] = ()
+    slo: tuple[SloRow, ...] = ()
+    gauges: tuple[GaugeRow, ...] = ()
+    counters: tuple[CounterRow, ...] = ()
+    known: tuple[KnownRow, ...] = ()
+    instances: tuple[InstanceRow, ...] = ()
+    streams: tuple[StreamRow, ...] = ()
+    rejected: tuple[Tally, ...] = ()
+    ignored: tuple[Tally, ...] = ()
+
+    @property
+    def rejected_count(self) -> int:
+        """Points and spans refused: the number of OTLP's partial success."""
+        return sum(tally.count for tally in self.rejected)
+
+    @property
+    def rejected_text(self) -> str:
+        """Why, with counts: the message of OTLP's partial success."""
+        return "; ".join(f"{tally.count}: {tally.reason}" for tally in self.rejected)
+
+
+def concat(many: Iterable[Deltas]) -> Deltas:
+    """Several as one, for a commit of several bodies: rows of one key and step folded, of a stream the latest kept."""
+    parts = tuple(many)
+    return Deltas(
+        folded_latencies(row for part in parts for row in part.latencies),
+        folded_slo(row for part in parts for row in part.slo),
+        folded_gauges(row for part in parts for row in part.gauges),
+        folded_counters(row for part in parts for row in part.counters),
+        folded_known(row for part in parts for row in part.known),
+        folded_instances(row for part in parts for row in part.instances),
+        folded_streams(row for part in parts for row in part.streams),
+        tallied(tally for part in parts for tally in part.rejected),
+        tallied(tally for part in parts for tally in part.ignored),
+    )
+
+
+def folded_latencies(rows: Iterable[LatencyRow]) -> tuple[LatencyRow, ...]:
+    def add(a: LatencyRow, b: LatencyRow) -> LatencyRow:
+        return LatencyRow(a.series, a.start_s, merge(a.histogram, b.histogram))
+
+    return _folded(rows, latency_place, add)
+
+
+def latency_place(row: LatencyRow) -> tuple[int, int]:
+    """What tells latency rows of one step length apart, and puts them in the order of their table."""
+    return row.start_s, row.series.id
+
+
+def folded_slo(rows: Iterable[SloRow]) -> tuple[SloRow, ...]:
+    def add(a: SloRow, b: SloRow) -> SloRow:
+        return replace(a, good=a.good + b.good, bad=a.bad + b.bad)
+
+    return _folded(rows, _slo_key, add)
+
+
+def folded_gauges(rows: Iterable[GaugeRow]) -> tuple[GaugeRow, ...]:
+    def add(a: GaugeRow, b: GaugeRow) -> GaugeRow:
+        last = max(a, b, key=lambda row: (row.last_ns, row.last))
+        low, high, total, samples = min(a.min, b.min), max(a.max, b.max), a.sum + b.sum, a.samples + b.samples
+        return replace(last, min=low, max=high, sum=total, samples=samples)
+
+    return _folded(rows, _gauge_key, add)
+
+
+def folded_counters(rows: Iterable[CounterRow]) -> tuple[CounterRow, ...]:
+    def add(a: CounterRow, b: CounterRow) -> CounterRow:
+        return replace(a, value=a.value + b.value)
+
+    return _folded(rows, _counter_key, add)
+
+
+def folded_known(rows: Iterable[KnownRow]) -> tuple[KnownRow, ...]:
+    return _folded(rows, attrgetter("environment", "service", "start_s"), lambda a, _: a)
+
+
+def folded_instances(rows: Iterable[InstanceRow]) -> tuple[InstanceRow, ...]:
+    def add(a: InstanceRow, b: InstanceRow) -> InstanceRow:
+        first_s, last_s = min(a.first_s, b.first_s), max(a.last_s, b.last_s)
+        return replace(a, first_s=first_s, last_s=last_s, periodic=a.periodic or b.periodic)
+
+    return _folded(rows, _instance_key, add)
+
+
+def folded_streams(rows: Iterable[StreamRow]) -> tuple[StreamRow, ...]:
+    return _folded(rows, attrgetter("stream"), lambda a, b: max(a, b, key=attrgetter("end_ns")))
+
+
+def tallied(tallies: Iterable[Tally]) -> tuple[Tally, ...]:
+    """One tally a reason, sorted by it."""
+    counts: Counter[str] = Counter()
+    for tally in tallies:
+        counts[tally.reason] += tally.count
+    return tuple(Tally(reason, count) for reason, count in sorted(counts.items()) if count)
+
+
+_slo_key = attrgetter("environment", "service", "model", "objective", "objective_hash", "start_s")
+_gauge_key = attrgetter("environment", "service", "model", "instance", "name", "attribute", "start_s")
+_counter_key = attrgetter("environment", "service", "model", "instance", "source", "name", "attributes", "start_s")
+_instance_key = attrgetter("environment", "service", "instance", "source")
+
+
+def _folded(rows: Iterable[Row], key: Callable[[Row], Any], add: Callable[[Row, Row], Row]) -> tuple[Row, ...]:
+    found: dict[Any, Row] = {}
+    for row in rows:
+        at = key(row)
+        held = found.get(at)
+        found[at] = row if held is None else add(held, row)
+    return tuple(found[at] for at in sorted(found))

@@ -1,0 +1,145 @@
+"""What a body of telemetry says, in our own words: the values between `otlp` and `rollup`.
+
+Times are the sender's, in nanoseconds since the epoch, as they came. A point with a `stream` is cumulative: its value
+counts from `start_ns` on, 0 when its sender does not say since when; one without is a delta over (start_ns, end_ns].
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from collector.values.histogram import Counts, Floats, Histogram
+
+NS = 10**9
+"""Nanoseconds in a second."""
+MAX_COUNT = 1 << 40
+"""The most events or values that one point may hold: sums of many points stay far inside 64 bits."""
+MAX_VALUE = 1e18
+"""The largest gauge, counter, latency or sum taken, either way: sums of many stay finite."""
+
+
+class RejectedError(ValueError):
+    """A point or span that is its sender's fault; the message is the reason that the sender is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Who speaks. `environment` is '' when unset, `source` proxy, middleware, engine or otel."""
+
+    environment: str
+    service: str
+    instance: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """When a point holds, and the identity of its stream when it is cumulative, else ''. `unstarted` is the stream that
+    it was before its sender knew since when it counts; `place` is where the interval of a delta is remembered, '' when
+    it is not."""
+
+    start_ns: int
+    end_ns: int
+    stream: str = ""
+    unstarted: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyPoint:
+    """A histogram of a latency; `censored` when it holds waits that ended without a value."""
+
+    resource: Resource
+    model: str
+    signal: str
+    interval: Interval
+    histogram: Histogram
+    censored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CounterPoint:
+    """A count, named as in SQL, with its further attributes as (label, value), sorted."""
+
+    resource: Resource
+    model: str
+    name: str
+    attributes: tuple[tuple[str, str], ...]
+    interval: Interval
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class EventPoint:
+    """Events of one objective that its sender judged good, or bad."""
+
+    resource: Resource
+    model: str
+    objective: str
+    objective_hash: str
+    good: bool
+    interval: Interval
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class GaugePoint:
+    """A momentary value, named as in SQL; `attribute` is the rank or signal it speaks of, or ''."""
+
+    resource: Resource
+    model: str
+    name: str
+    attribute: str
+    at_ns: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpanLatencies:
+    """One latency of several requests, read from the spans of a foreign tracer: request k ended at `ends_ns[k]` and
+    took `values_s[k]`. Equal when all of that is."""
+
+    resource: Resource
+    model: str
+    signal: str
+    ends_ns: Counts
+    values_s: Floats
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SpanLatencies):
+            return NotImplemented
+        alike = (self.resource, self.model, self.signal) == (other.resource, other.model, other.signal)
+        return alike and np.array_equal(self.ends_ns, other.ends_ns) and np.array_equal(self.values_s, other.values_s)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays are no key of anything
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many points or spans met one fate."""
+
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One body, read. `rejected` is the sender's fault and told to it; `ignored` is merely not for us."""
+
+    latencies: tuple[LatencyPoint, ...] = ()
+    events: tuple[EventPoint, ...] = ()
+    counters: tuple[CounterPoint, ...] = ()
+    gauges: tuple[GaugePoint, ...] = ()
+    spans: tuple[SpanLatencies, ...] = ()
+    rejected: tuple[Tally, ...] = ()
+    ignored: tuple[Tally, ...] = ()
+
+    @property
+    def points(self) -> int:
+        """Metric points read."""
+        return len(self.latencies) + len(self.events) + len(self.counters) + len(self.gauges)
+
+    @property
+    def span_latencies(self) -> int:
+        """Latencies read from spans."""
+        return sum(one.values_s.size for one in self.spans)

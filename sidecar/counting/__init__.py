@@ -1,0 +1,1 @@
+"""What requests add up to: series, histograms and exemplars."""

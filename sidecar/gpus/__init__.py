@@ -1,0 +1,1 @@
+"""GPUs through NVML: each metric left out alone where it is not supported."""

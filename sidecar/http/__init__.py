@@ -1,0 +1,1 @@
+"""HTTP/1.1 heads, bodies and encodings as bytes, and the trace context they carry."""

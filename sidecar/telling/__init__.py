@@ -1,0 +1,1 @@
+"""What was seen, told: OTLP, /metrics, and the admin pages."""

@@ -1,0 +1,1 @@
+"""Token counts asked for where the engine gives them, and hidden from a client that did not ask."""

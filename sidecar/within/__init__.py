@@ -1,0 +1,1 @@
+"""Inside an ASGI server: the same eye without a proxy."""

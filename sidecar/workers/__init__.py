@@ -1,0 +1,1 @@
+"""Several processes behind one address, and the one that counts for them."""

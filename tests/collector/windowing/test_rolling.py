@@ -1,0 +1,167 @@
+"""Rolling sums: kept incrementally they equal the sums made anew, under any adds, late data and moves of time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collector.windowing.rolling import MAX_PIECES, RollingCounts, step_of
+
+COLUMNS = 3
+WINDOWS_S = (15, 60, 600, 7200, 86400, 2_419_200)
+
+
+@dataclass(frozen=True)
+class Event:
+    start_s: int
+    lane: int
+    column: int
+    count: int
+
+
+def add(rolling: RollingCounts, events: list[Event]) -> None:
+    def array(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.array(values, dtype=np.int64)
+
+    cells = array([event.lane for event in events]), array([event.column for event in events])
+    rolling.add(array([event.start_s for event in events]), cells, array([event.count for event in events]))
+
+
+def test_cells_that_are_distinct_need_no_adding_up() -> None:
+    """In any order, over several steps, and let go again."""
+    rolling = [RollingCounts(COLUMNS, WINDOWS_S, tick_s=10, now_s=1000) for _ in range(2)]
+    lanes, columns, counts = np.array([3, 0, 2, 2]), np.array([1, 2, 0, 1]), np.array([7, 300, 1, 70_000])
+    for starts_s in (np.array([990, 990, 990, 990]), np.array([990, 1000, 1000, 990])):
+        for distinct, one in zip((False, True), rolling, strict=True):
+            one.add(starts_s, (lanes, columns), counts, distinct=distinct)
+    for now_s in (1000, 1010, 1020, 5_000_000):
+        for one in rolling:
+            one.advance(now_s)
+        for window_s in WINDOWS_S:
+            assert held(rolling[0], window_s) == held(rolling[1], window_s)
+    assert held(rolling[0], 2_419_200) == {}
+
+
+def anew(events: list[Event], window_s: int, *, tick_s: int, now_s: int) -> dict[tuple[int, int], int]:
+    """The sums of a window by its definition: steps, at the window's rung, that start after now - window."""
+    step_s, now_s = step_of(window_s, tick_s), now_s - now_s % tick_s
+    sums: dict[tuple[int, int], int] = {}
+    for event in events:
+        if event.start_s - event.start_s % step_s > now_s - window_s:
+            cell = event.lane, event.column
+            sums[cell] = sums.get(cell, 0) + event.count
+    return sums
+
+
+def held(rolling: RollingCounts, window_s: int) -> dict[tuple[int, int], int]:
+    sums = rolling.window(window_s)
+    lanes, columns = np.nonzero(sums)
+    return {(int(lane), int(column)): int(sums[lane, column]) for lane, column in zip(lanes, columns, strict=True)}
+
+
+moves_s = st.one_of(st.integers(-30, 40), st.integers(0, 4000), st.integers(0, 200_000), st.just(3_000_000))
+ages_s = st.one_of(st.integers(-300, 120), st.integers(0, 8000), st.integers(0, 100_000), st.integers(0, 3_000_000))
+
+
+@given(
+    st.sampled_from([2, 10, 60]),
+    st.lists(
+        st.tuples(
+            moves_s,
+            st.lists(st.tuples(ages_s, st.integers(0, 9), st.integers(0, 2), st.integers(1, 2**40)), max_size=4),
+        ),
+        max_size=8,
+    ),
+)
+@settings(max_examples=200, deadline=None)
+def test_incremental_sums_equal_those_made_anew(
+    tick_s: int, acts: list[tuple[int, list[tuple[int, int, int, int]]]]
+) -> None:
+    now_s = 10_000_000
+    rolling = RollingCounts(COLUMNS, WINDOWS_S, tick_s=tick_s, now_s=now_s)
+    events: list[Event] = []
+    for move_s, adds in acts:
+        rolling.advance(now_s + move_s)
+        now_s = max(now_s, now_s + move_s)
+        came = [Event((now_s - age_s) // tick_s * tick_s, lane, column, n) for age_s, lane, column, n in adds]
+        add(rolling, came)
+        events += came
+        for window_s in WINDOWS_S:
+            assert held(rolling, window_s) == anew(events, window_s, tick_s=tick_s, now_s=now_s), window_s
+
+
+@given(st.lists(st.tuples(ages_s, st.integers(0, 3), st.integers(0, 2), st.integers(1, 9)), max_size=8))
+@settings(deadline=None)
+def test_any_order_gives_the_same_sums(adds: list[tuple[int, int, int, int]]) -> None:
+    now_s = 10_000_000
+    events = [Event((now_s - age_s) // 10 * 10, lane, column, n) for age_s, lane, column, n in adds]
+    one = RollingCounts(COLUMNS, WINDOWS_S, tick_s=10, now_s=now_s)
+    add(one, events)
+    other = RollingCounts(COLUMNS, WINDOWS_S, tick_s=10, now_s=now_s)
+    for event in reversed(events):
+        add(other, [event])
+    for moved_s in (0, 30, 90_000):
+        one.advance(now_s + moved_s)
+        other.advance(now_s + moved_s)
+        assert all(held(one, w) == held(other, w) for w in WINDOWS_S)
+
+
+@pytest.mark.parametrize(
+    ("window_s", "tick_s", "step_s"),
+    [
+        (15, 2, 2),
+        (3600, 10, 10),
+        (3601, 10, 60),
+        (21600, 10, 60),
+        (86400, 10, 600),
+        (259200, 2, 600),
+        (300_000, 10, 3600),
+    ],
+)
+def test_a_window_is_held_at_a_step_that_is_small_beside_it(window_s: int, tick_s: int, step_s: int) -> None:
+    assert step_of(window_s, tick_s) == step_s
+    assert step_s <= max(tick_s, 0.017 * window_s)
+
+
+def test_an_edge_is_off_by_less_than_a_step() -> None:
+    """An event leaves a window of 60 s once 60 s have passed since the start of its tick: after 50 s at least."""
+    rolling = RollingCounts(COLUMNS, [60], tick_s=10, now_s=1000)
+    add(rolling, [Event(1000, 0, 0, 1)])
+    rolling.advance(1059)
+    assert held(rolling, 60) == {(0, 0): 1}
+    rolling.advance(1060)
+    assert held(rolling, 60) == {}
+
+
+def test_what_lies_ahead_counts_at_once() -> None:
+    rolling = RollingCounts(COLUMNS, [60], tick_s=10, now_s=1000)
+    add(rolling, [Event(1200, 0, 0, 1)])
+    assert held(rolling, 60) == {(0, 0): 1}
+    rolling.advance(1259)
+    assert held(rolling, 60) == {(0, 0): 1}
+
+
+def test_memory_is_bounded_by_steps_and_not_by_what_comes() -> None:
+    rolling = RollingCounts(COLUMNS, [3600, 2_419_200], tick_s=10, now_s=0)
+    for now_s in range(0, 40_000, 10):
+        rolling.advance(now_s)
+        add(rolling, [Event(now_s, 0, 0, 1), Event(now_s, 1, 2, 300)])
+    fine, coarse = rolling._rungs
+    assert (fine.step_s, coarse.step_s) == (10, 3600)
+    assert len(fine.slabs) == 360
+    assert len(coarse.slabs) == 12
+    assert max(len(pieces) for pieces in coarse.slabs.values()) <= MAX_PIECES
+    assert held(rolling, 3600) == {(0, 0): 360, (1, 2): 108_000}
+    assert held(rolling, 2_419_200) == {(0, 0): 4000, (1, 2): 1_200_000}
+
+
+def test_lanes_grow_and_stay_where_they_are() -> None:
+    rolling = RollingCounts(COLUMNS, [60], tick_s=10, now_s=1000)
+    add(rolling, [Event(1000, 1, 1, 5)])
+    rolling.reserve(500)
+    add(rolling, [Event(1000, 500, 2, 7)])
+    assert held(rolling, 60) == {(1, 1): 5, (500, 2): 7}
+    rolling.advance(1060)
+    assert held(rolling, 60) == {}

@@ -19,7 +19,7 @@ demo: $(BIN)/.demo ## run the whole story on this machine: load, an incident, a 
 
 test: check ## run the checks, then every test against the real tools
 	@tests/install_tools.sh
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)
 
 test-engines: $(BIN)/.dev ## measure beside a real llama.cpp; with PYTEST_ARGS="-m vllm" beside a real vLLM
 	@$(BIN)/python -m pytest tests/engines $(PYTEST_ARGS)

@@ -57,7 +57,7 @@ def _collect(typed: Sequence[str]) -> int:
 
 def _print_schema(typed: Sequence[str]) -> int:
     flags = _Parser(prog=f"{PROGRAM} schema", description="Print the statements that make the tables.")
-    flags.add_argument("--dialect", choices=sorted(ddl.DIALECTS), default="sqlite")
+    flags.add_argument("--dialect", choices=sorted(ddl.DIALECTS), default="sqlite", help="default %(default)s")
     print(ddl.ddl(flags.parse_args(typed).dialect))
     return 0
 

@@ -1,9 +1,10 @@
 """What every test run keeps to: nothing skips in CI, and tests for an accelerator run only where one is; those with a
 whole vLLM run only when named."""
 
+import logging
 import os
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,7 +13,19 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+os.environ.pop("COLUMNS", None)  # how wide the terminal of whoever runs the tests is, which is no matter of theirs
+
 IN_CI = os.environ.get("CI") == "true"
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_they_were() -> Iterator[None]:
+    """A command that runs within a test says what all loggers log; the next test has its own say."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

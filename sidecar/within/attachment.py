@@ -211,6 +211,6 @@ class Attachment:
 
 def _speak_up() -> None:
     """Let our warnings be heard in a host whose log is set to errors alone, unless someone has decided about ours."""
-    ours = logging.getLogger(__package__)
+    ours = logging.getLogger("sidecar")
     if ours.level == logging.NOTSET and not ours.isEnabledFor(logging.WARNING):
         ours.setLevel(logging.WARNING)

@@ -148,19 +148,13 @@ def test_it_is_a_module_too() -> None:
 def test_logs_in_json_are_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     import json
 
-    root, level = logging.getLogger(), logging.getLogger().level
-    handlers = list(root.handlers)
+    cli._log_to_stderr("info", "json")
+    logging.getLogger("x").info("two\nlines")
     try:
-        cli._log_to_stderr("info", "json")
-        logging.getLogger("x").info("two\nlines")
-        try:
-            raise ValueError("inner")
-        except ValueError:
-            logging.getLogger("x").exception("fault")
-        first, second = map(json.loads, capsys.readouterr().err.splitlines())
-        assert (first["level"], first["message"]) == ("info", "two\nlines")
-        assert "ValueError: inner" in second["trace"]
-        assert logging.getLogger("httpx").level == logging.WARNING
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)
+        raise ValueError("inner")
+    except ValueError:
+        logging.getLogger("x").exception("fault")
+    first, second = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (first["level"], first["message"]) == ("info", "two\nlines")
+    assert "ValueError: inner" in second["trace"]
+    assert logging.getLogger("httpx").level == logging.WARNING

@@ -2,10 +2,10 @@
 
 import importlib
 import inspect
-import pkgutil
 import re
 
 import sidecar
+from tests import rooms
 
 DRAWN = re.compile(r"^ +(\w+Error) +(?:([a-z_]+)  )?", re.MULTILINE)
 
@@ -14,11 +14,10 @@ def test_every_error_is_drawn_in_its_room() -> None:
     drawn, room = {}, ""
     for name, where in DRAWN.findall(sidecar.__doc__ or ""):
         room = where or room
-        drawn[name] = f"sidecar.{room}"
-    rooms = [one.name for one in pkgutil.iter_modules(sidecar.__path__) if one.name != "__main__"]
-    modules = [importlib.import_module(f"sidecar.{one}") for one in rooms]
+        drawn[name] = room
+    modules = [importlib.import_module(f"sidecar.{room.replace('/', '.')}") for room in rooms.standing(sidecar)]
     raised = {
-        name: kind.__module__
+        name: kind.__module__.rpartition(".")[2]
         for module in modules
         for name, kind in inspect.getmembers(module, inspect.isclass)
         if issubclass(kind, Exception) and kind.__module__ == module.__name__

@@ -240,8 +240,12 @@ class Side:
     lease: Elected
 
     async def tick(self) -> None:
+        """A tick that has heard who leads: on a slow machine that takes longer than one waits for it."""
         await self.lease.ask()
         await self.ticks.tick()
+        while self.ticks.tallies.leads != (self.lease.term is not None):
+            await self.ticks.settled()
+            await self.ticks.tick()
         await self.ticks.settled()
 
 

@@ -110,8 +110,8 @@ async def test_without_a_driver_there_is_no_thread_and_the_gauge_is_down() -> No
 def test_without_a_driver_the_binding_is_not_imported() -> None:
     code = """
 import asyncio, sys, threading
-from sidecar import gpu
 from sidecar.counting.tally import Tally
+from sidecar.gpus import gpu
 
 gpu.LIBRARY = "libnvidia-ml-of-no-machine.so.1"
 

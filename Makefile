@@ -6,7 +6,7 @@ DEMO_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-engines check generate bench corpus soak torture clean prerequisites
+.PHONY: help setup demo test test-engines check generate check-dashboards bench corpus attribution soak torture clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,16 +29,27 @@ check: $(BIN)/.dev ## format, lint, types, import contracts
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache >/dev/null || $(BIN)/lint-imports --no-cache
 
-generate: $(BIN)/.dev ## write alerts/generated, dashboards/generated and the generated docs anew
+generate: $(BIN)/.dev ## write alerts/generated, dashboards/generated, Grafana's alert rules and the generated docs anew
 	@$(BIN)/firsttoken alerts build --slo slo.yaml --out alerts/generated
-	@$(BIN)/firsttoken dashboards build --slo slo.yaml --out dashboards/generated
+	@for kind in prometheus postgres sqlite; do \
+		$(BIN)/firsttoken dashboards build --slo slo.yaml --datasource $$kind --out dashboards/generated/$$kind || exit 1; done
+	@made=$$(mktemp -d) && $(BIN)/firsttoken alerts build --slo slo.yaml --out $$made --grafana-datasource prometheus >/dev/null && \
+		install -m 644 $$made/*.grafana.yaml deploy/grafana/alerting/ && rm -r $$made
 	@$(BIN)/python -m tests.generate_docs
+
+check-dashboards: $(BIN)/.dev ## the dashboards by Grafana's own types (npm), and every panel of them on a real demo, 3 minutes
+	@cd tests/dashboards/types && npm ci --silent
+	@$(BIN)/python -m tests.dashboards.types.check
+	@$(BIN)/python -m tests.dashboards.demo_panels
 
 bench: $(BIN)/.dev ## measure every promise of speed, about 15 minutes
 	@for script in bench/middleware.py bench/proxy.py bench/collector.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 corpus: $(BIN)/.dev ## judge 850 months of incidents by our burn tiers and by the classic set, about 3 minutes
 	@$(BIN)/python bench/alerts.py
+
+attribution: $(BIN)/.dev ## put faults into a live server and look at the causes that alerts give, about 25 minutes
+	@$(BIN)/python bench/attribution.py --check
 
 soak: $(BIN)/.dev ## 10 minutes of 200 streams with everything going wrong: nothing lost, nothing leaked
 	@$(BIN)/python bench/soak.py --check

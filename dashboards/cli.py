@@ -1,8 +1,8 @@
-"""`firsttoken dashboards build`: writes Grafana dashboards from slo.yaml.
+"""`firsttoken dashboards`: writes Grafana dashboards from slo.yaml, and checks what was written.
 
-A flag wins over its environment variable `FIRSTTOKEN_<FLAG>`, that over the default. Exit codes: 0 fine, 2 usage, bad
-input or a place that cannot be written. Nothing is written before everything is made, and each file is there whole or
-not at all. The same specs and flags give the same bytes.
+A flag wins over its environment variable `FIRSTTOKEN_<FLAG>`, that over the default. Exit codes: 0 fine, 1 a check
+failed, 2 usage, bad input or a place that cannot be written. Nothing is written before everything is made, and each
+file is there whole or not at all. The same specs and flags give the same bytes.
 """
 
 import argparse
@@ -13,14 +13,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
-from dashboards.errors import DashboardsError, LibraryMissingError, UnwritableError, UsageError
+from dashboards.boards.catalogue import catalogue
+from dashboards.boards.plan import Given
+from dashboards.capacity_result import read_results
+from dashboards.check.folder import checked
+from dashboards.errors import DashboardsError, UnwritableError, UsageError
+from dashboards.grafana.board import text_of
 from dashboards.model import DATASOURCES, PROMETHEUS, Datasource
-from dashboards.panels import text_of
-from dashboards.prometheus import PrometheusSource
-from dashboards.promise import periods_s
-from dashboards.slo_overview import slo_overview
-from dashboards.source import Source
-from slo.objective import Spec, load
+from slo.flags import variable
+from slo.objective import load
 from slo.output import put
 from slo.quantity import QuantityError, whole_seconds
 from slo.source import SpecError
@@ -39,66 +40,69 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: list[str] | None = None) -> int:
     """Run `firsttoken dashboards ...`; returns the exit code."""
     try:
-        _build(parser(os.environ).parse_args(argv))
+        args = parser(os.environ).parse_args(argv)
+        return _check(args) if args.command == "check" else _build(args)
     except SpecError as error:
         print("\n".join(f"{PROGRAM}: {problem}" for problem in error.problems), file=sys.stderr)
-        return 2
     except DashboardsError as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return 2
 
 
 def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     """The command line, its defaults taken from the environment."""
     main_parser = _Parser(prog=PROGRAM, description="Grafana dashboards from slo.yaml.")
     main_parser.add_argument("--version", action="version", version=f"firsttoken {version('firsttoken')}")
-    commands = main_parser.add_subparsers(dest="command", required=True, metavar="build", parser_class=_Parser)
+    commands = main_parser.add_subparsers(dest="command", required=True, metavar="build|check", parser_class=_Parser)
     build = commands.add_parser(
         "build",
         help="write one JSON file a dashboard",
         description="Write Grafana dashboards, one JSON file each, to import or to provision.",
     )
-    slo = environ.get("FIRSTTOKEN_SLO", DEFAULT_SLO)
-    out = environ.get("FIRSTTOKEN_OUT")
+    _build_flags(build, environ)
+    check = commands.add_parser(
+        "check",
+        help="hold dashboards against the rules that make them work everywhere",
+        description="Hold the dashboards in a folder, however edited, against the rules that make them work by import, "
+        "by provisioning and through the API. Exit 1: one of them is broken.",
+    )
+    check.add_argument("dir", metavar="DIR", help="the folder that build wrote to")
+    return main_parser
+
+
+def _build_flags(build: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
+    slo, out = environ.get(variable("--slo"), DEFAULT_SLO), environ.get(variable("--out"))
     build.add_argument("--slo", action="append", metavar="FILE", help=f"spec or folder of specs, repeatable ({slo})")
     build.set_defaults(default_slo=slo)
     build.add_argument("--out", default=out, required=out is None, metavar="DIR", help="folder to write to")
     build.add_argument(
         "--datasource",
-        default=environ.get("FIRSTTOKEN_DATASOURCE", PROMETHEUS.name),
+        default=environ.get(variable("--datasource"), PROMETHEUS.name),
         metavar="|".join(DATASOURCES),
         help="what the panels read from (%(default)s)",
     )
     build.add_argument(
         "--scrape-interval",
-        default=environ.get("FIRSTTOKEN_SCRAPE_INTERVAL", DEFAULT_SCRAPE_INTERVAL),
+        default=environ.get(variable("--scrape-interval"), DEFAULT_SCRAPE_INTERVAL),
         metavar="TIME",
         help="how often Prometheus scrapes: the finest step of any panel, of which a rate spans four (%(default)s)",
     )
-    return main_parser
+    build.add_argument(
+        "--capacity",
+        action="append",
+        default=environ.get(variable("--capacity"), "").split(),
+        metavar="[SERVICE=]FILE",
+        help="what firsttoken capacity found of a service, to draw load and batch against; repeatable",
+    )
 
 
-def dashboards(specs: tuple[Spec, ...], datasource: Datasource, *, scrape_interval_s: int) -> Mapping[str, str]:
+def dashboards(given: Given, datasource: Datasource, *, scrape_interval_s: int) -> Mapping[str, str]:
     """Texts by file name: every dashboard over one datasource. Raises `LibraryMissingError`."""
-    suffix = "" if datasource is PROMETHEUS else f"-{datasource.name}"
-    overview = slo_overview(_source(specs, datasource), specs, min_step_s=scrape_interval_s)
-    return {f"slo-overview{suffix}.json": text_of(overview)}
+    found = catalogue(given, datasource, min_step_s=scrape_interval_s)
+    return {name: text_of(dashboard) for name, dashboard in found.items()}
 
 
-def _source(specs: tuple[Spec, ...], datasource: Datasource) -> Source:
-    if datasource is PROMETHEUS:
-        return PrometheusSource(periods_s(specs))
-    try:
-        from dashboards.sql import SqlSource
-    except ModuleNotFoundError as error:
-        raise LibraryMissingError(
-            f"--datasource {datasource.name} needs {error.name}: pip install 'firsttoken[collector]'"
-        ) from None
-    return SqlSource(datasource, specs)
-
-
-def _build(args: argparse.Namespace) -> None:
+def _build(args: argparse.Namespace) -> int:
     if args.datasource not in DATASOURCES:
         raise UsageError(f"--datasource {args.datasource} is none: use {', '.join(DATASOURCES)}")
     try:
@@ -106,9 +110,21 @@ def _build(args: argparse.Namespace) -> None:
     except QuantityError as error:
         raise UsageError(f"--scrape-interval: {error}") from None
     specs = load(args.slo or [args.default_slo])
-    texts = dashboards(specs, DATASOURCES[args.datasource], scrape_interval_s=scrape_interval_s)
+    given = Given(specs, read_results(args.capacity, specs))
+    texts = dashboards(given, DATASOURCES[args.datasource], scrape_interval_s=scrape_interval_s)
     for name, text in texts.items():
         print(_written(Path(args.out) / name, text))
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    failed = 0
+    for finding in checked(Path(args.dir)):
+        failed += bool(finding.faults)
+        print(f"{'FAILED' if finding.faults else 'ok'}: {finding.path}")
+        for fault in finding.faults:
+            print(f"{finding.path}: {fault}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def _written(path: Path, text: str) -> Path:

@@ -1,6 +1,6 @@
-"""The words in which dashboards and their sources speak: queries, variables, columns and sections, as plain values.
+"""The words in which dashboards and their sources speak: queries, variables and columns, as plain values.
 
-Nothing here knows Grafana's JSON (that is `panels`) or where a figure is read (that is a source): a dashboard asks a
+Nothing here knows Grafana's JSON (that is `grafana`) or where a figure is read (that is a source): a dashboard asks a
 source for queries and hands them to a panel.
 """
 
@@ -12,8 +12,11 @@ from typing import Literal, TypeAlias
 Json: TypeAlias = str | int | float | bool | Sequence["Json"] | Mapping[str, "Json"] | None
 JsonObject: TypeAlias = Mapping[str, Json]
 
-Shape = Literal["series", "latest", "table"]
-"""Over the range, at its end as one value a series, or at its end as rows."""
+Shape = Literal["series", "latest", "table", "buckets"]
+"""Over the range, at its end as one value a series, at its end as rows, or over the range as the buckets of a
+histogram."""
+Fold = Literal["sum", "max", "min"]
+"""How what has one name on a chart becomes one line."""
 Look = Literal["plain", "thin", "limit"]
 """How a line is drawn: as any other, thin beside the one it belongs to, or dashed as the limit of the others."""
 
@@ -39,6 +42,7 @@ class Query:
 
     `reads` names the metrics or tables asked, for the panel's description. `ref` tells the queries of one panel
     apart; the figures of a table are named by it. `legend` is for languages that do not name their series themselves.
+    `exemplars`: also ask for the requests that stand for the figures.
     """
 
     datasource: Datasource
@@ -48,6 +52,7 @@ class Query:
     legend: str = ""
     shape: Shape = "series"
     look: Look = "plain"
+    exemplars: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +114,15 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Events that are marked on every chart."""
+    """Events that are marked on every chart.
+
+    A Prometheus query gives a sample while an event lasts: `title` and `text` are templates over its labels, `tags`
+    names labels. One in SQL gives rows of time, timeend, text and tags in epoch seconds, and needs none of these.
+    """
 
     name: str
     query: str
-    title: str
-    text: str
-    tags: str
+    color: str
+    title: str = ""
+    text: str = ""
+    tags: str = ""

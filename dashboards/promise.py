@@ -11,11 +11,13 @@ from slo.quantity import duration_text, plain
 
 QUANTILES = (Decimal("0.5"), Decimal("0.95"), Decimal("0.99"))
 MAX_BURN_COLUMNS = 4
+TIMED = ("kv_occupancy", "queue")
+"""Signals whose events are seconds, not requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A value that one objective sets on a chart, and how it is written there."""
+    """A value that one objective sets on a chart, and how it is written there; objective '' is the service itself."""
 
     service: str
     objective: str
@@ -86,6 +88,15 @@ def quantile_name(quantile: Decimal) -> str:
 def periods_s(specs: Sequence[Spec]) -> tuple[int, ...]:
     """The periods of all objectives, longest first."""
     return tuple(sorted({objective.window for _, objective in each(specs)}, reverse=True))
+
+
+def of_time(specs: Sequence[Spec]) -> tuple[str, ...]:
+    """Names of the objectives that judge time rather than requests."""
+    judges_time = {
+        is_time: {objective.name for _, objective in each(specs) if (objective.signal in TIMED) is is_time}
+        for is_time in (True, False)
+    }
+    return tuple(sorted(judges_time[True] - judges_time[False]))
 
 
 def factors_in_words(view: BurnView) -> str:

@@ -23,7 +23,7 @@ ONLY_IMPORTER = {
     "opentelemetry.sdk": {"sidecar/telling/emit.py"},
     "opentelemetry.exporter": {"sidecar/telling/emit.py"},
     "pynvml": {"sidecar/gpus/gpu.py"},
-    "grafanalib": {"dashboards/panels.py"},
+    "grafanalib": {"dashboards/grafana/panels.py", "dashboards/grafana/board.py"},
     "prometheus_client": {
         "sidecar/telling/exposition.py",
         "collector/answering/exposition.py",

@@ -5,7 +5,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dashboards.boards.catalogue import PLANS, source_of
+from dashboards.boards.plan import Given, drawn
+from dashboards.capacity_result import CapacityResult
 from dashboards.cli import dashboards
+from dashboards.grafana.board import text_of
 from dashboards.model import DATASOURCES
 from slo.objective import Spec, parse
 
@@ -41,12 +45,32 @@ def many(count: int) -> tuple[Spec, ...]:
     return parse("\n---".join(texts))
 
 
-def built(datasource: str = "prometheus", of: tuple[Spec, ...] | None = None, *, scrape_interval_s: int = 60) -> Found:
-    """The overview as Grafana reads it from the file."""
-    texts = dashboards(of or specs(), DATASOURCES[datasource], scrape_interval_s=scrape_interval_s)
-    (text,) = texts.values()
-    found = json.loads(text)
-    assert isinstance(found, dict)
+def everything(
+    datasource: str = "prometheus",
+    of: tuple[Spec, ...] | None = None,
+    *,
+    results: tuple[CapacityResult, ...] = (),
+    scrape_interval_s: int = 60,
+) -> dict[str, Found]:
+    """Every dashboard by its name, as Grafana reads it from the file."""
+    given = Given(of or specs(), results)
+    texts = dashboards(given, DATASOURCES[datasource], scrape_interval_s=scrape_interval_s)
+    suffix = "" if datasource == "prometheus" else f"-{datasource}"
+    return {name.removesuffix(f"{suffix}.json"): json.loads(text) for name, text in texts.items()}
+
+
+def built(
+    datasource: str = "prometheus",
+    of: tuple[Spec, ...] | None = None,
+    *,
+    name: str = "slo-overview",
+    results: tuple[CapacityResult, ...] = (),
+    scrape_interval_s: int = 60,
+) -> Found:
+    """One dashboard as Grafana reads it from the file."""
+    (plan,) = (plan for plan in PLANS if plan.name == name)
+    given, kind = Given(of or specs(), results), DATASOURCES[datasource]
+    found: Found = json.loads(text_of(drawn(plan, source_of(plan, given, kind), given, min_step_s=scrape_interval_s)))
     return found
 
 
@@ -114,7 +138,7 @@ def promql(text: str, found: Found, chosen: Mapping[str, Sequence[str]] | None =
         one = [escaped(value) for value in values]
         shown = variable["allValue"] if list(values) == [ALL] else one[0] if len(one) == 1 else f"({'|'.join(one)})"
         text = re.sub(rf"\$(?:{variable['name']}\b|\{{{variable['name']}\}})", lambda _, shown=shown: shown, text)  # type: ignore[misc]
-    return text.replace("$__rate_interval", interval).replace("$__interval", "60s")
+    return text.replace("$__rate_interval", interval).replace("$__interval", "2s").replace("$__range", "10m")
 
 
 def sql(text: str, found: Found, *, start_s: int, end_s: int, chosen: Mapping[str, Sequence[str]] | None = None) -> str:

@@ -5,18 +5,20 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 
-from collector import ddl
+from collector.storage import ddl
 from slo import signals
 from tests.dashboards.support import STRANGE_MODELS
 
 END_S = 1_700_000_400
 START_S = END_S - 3600
 STEP_S = 60
+DAY_S = 86400
 MODELS = ("m1", STRANGE_MODELS[-1])
 OBJECTIVES = ("ttft", "tpot", "whole", "answered", "kv-headroom")
 Value = Any
@@ -36,7 +38,14 @@ def rows() -> Iterator[tuple[str, Mapping[str, Value]]]:
         for at_s in range(START_S, END_S + 1, STEP_S):
             yield from _verdicts(who, at_s)
             yield from _counts(who, at_s)
+            yield "known", {"step_s": STEP_S, "start_s": at_s, **who}
+        for days in (1, 7):
+            yield from _percentiles(who, END_S - days * DAY_S - 600)
+    yield from _histograms()
     yield from _alerts()
+    yield from _drifts()
+    for at_s in range(START_S, END_S, STEP_S):
+        yield "batch", {"digest": str(at_s), "at_s": at_s}
 
 
 def _verdicts(who: Mapping[str, Value], at_s: int) -> Iterator[tuple[str, Mapping[str, Value]]]:
@@ -50,8 +59,12 @@ def _verdicts(who: Mapping[str, Value], at_s: int) -> Iterator[tuple[str, Mappin
             for window_s in (300, 1800, 3600, 7200, 21600, 86400, 259200):
                 burn = None if objective == "whole" else float(bad)
                 yield "burn_rate", {**key, **known, "window_s": window_s, "burn": burn, "unsure": 0}
+    yield from _percentiles(who, at_s)
+
+
+def _percentiles(who: Mapping[str, Value], at_s: int) -> Iterator[tuple[str, Mapping[str, Value]]]:
     for model in MODELS:
-        for signal in ("ttft", "tpot", "e2e"):
+        for signal in ("ttft", "tpot", "e2e", *signals.TTFT_STRATA.values()):
             for source, factor in (("proxy", 1.0), ("engine", 100.0)):
                 key = {"at_s": at_s, **who, "model": model, "signal": signal, "source": source, "window_s": 300}
                 low = {name: factor * value for name, value in (("p50", 0.1), ("p90", 0.2), ("p95", 0.3))}
@@ -65,10 +78,9 @@ def _counts(who: Mapping[str, Value], at_s: int) -> Iterator[tuple[str, Mapping[
         for objective in OBJECTIVES:
             counted = {"objective": objective, "objective_hash": "h", "good": 120, "bad": 60}
             yield "slo_count", {**step, "model": model, **counted}
-        for outcome, kind in (("ok", ""), ("error", ""), ("ok", signals.SYNTHETIC_CLASS)):
-            attributes = json.dumps({"class": kind, "outcome": outcome} if kind else {"outcome": outcome})
-            named = {"instance": "i", "source": "proxy", "name": signals.REQUESTS.sql, "attributes": attributes}
-            yield "counter", {**step, "model": model, **named, "value": 6000.0 if kind else 60.0}
+        for metric, attributes, value in COUNTERS:
+            named = {"instance": "i", "source": "proxy", "name": metric.sql, "attributes": json.dumps(attributes)}
+            yield "counter", {**step, "model": model, **named, "value": value}
         for instance in ("i", "j"):
             for metric, attribute, value in GAUGES:
                 of = {"model": model, "instance": instance, "name": metric.sql, "attribute": attribute}
@@ -85,7 +97,51 @@ GAUGES = (
     (signals.KV_OCCUPANCY, "1", 0.4),
     (signals.ENGINE_RUNNING, "", 5.0),
     (signals.ENGINE_WAITING, "", 1.0),
+    (signals.KV_CAPACITY, "", 100_000.0),
+    (signals.PREFIX_HIT_RATIO, "", 0.25),
+    *((metric, "GPU-1", 0.5) for metric in signals.GPU_METRICS if metric.kind == "gauge"),
 )
+_GPU = {"hw_id": "GPU-1", "hw_name": "gpu0"}
+COUNTERS: tuple[tuple[signals.Metric, Mapping[str, str], float], ...] = (
+    (signals.REQUESTS, {"outcome": "ok"}, 60.0),
+    (signals.REQUESTS, {"outcome": "error"}, 60.0),
+    (signals.REQUESTS, {"outcome": "rejected"}, 30.0),
+    (signals.REQUESTS, {"outcome": "quota"}, 30.0),
+    (signals.REQUESTS, {"class": signals.SYNTHETIC_CLASS, "outcome": "ok"}, 6000.0),
+    (signals.HEARTBEAT, {}, 60.0),
+    (signals.ENGINE_PREEMPTIONS, {}, 6.0),
+    (signals.TOKENS, {"type": "input"}, 6000.0),
+    (signals.TOKENS, {"type": "output"}, 600.0),
+    (signals.GPU_ENERGY, _GPU, 6000.0),
+    (signals.GPU_THROTTLE, {**_GPU, "reason": "sw_thermal"}, 6.0),
+    (signals.GPU_ERRORS, {**_GPU, "error_type": "xid"}, 6.0),
+)
+BINS = "[1, 0, 3]"
+SCALE, BIN_OFFSET = 5, -64
+"""The bins end at 2^(-63/32) and 2^(-61/32) s: in the quarters of an octave that end at 2^(-7/4) s."""
+
+
+def _histograms() -> Iterator[tuple[str, Mapping[str, Value]]]:
+    """Histograms of two sidecars each, their engine's of another shape, and one of requests without a value."""
+    kinds = [(signal, "proxy", 0) for signal in ("ttft", "tpot", "e2e")] + [("ttft", "engine", 0), ("ttft", "proxy", 1)]
+    number = 0
+    for (service, environment), model in product(SERVICES.items(), MODELS):
+        for (signal, source, censored), instance in product(kinds, ("i", "j")):
+            number += 1
+            of = {"environment": environment, "service": service, "model": model, "signal": signal, "source": source}
+            layout = "le:0.1,1" if source == "engine" else f"exp:{SCALE}"
+            yield "series", {"id": number, **of, "instance": instance, "layout": layout, "censored": censored}
+            for start_s in range(START_S, END_S, STEP_S):
+                shape = {"scale": None if source == "engine" else SCALE, "zero_count": 0, "bin_offset": BIN_OFFSET}
+                values = {"count": 4, "sum": 1.2, "min": None, "max": None, "bins": BINS}
+                yield "rollup", {"step_s": STEP_S, "start_s": start_s, "series_id": number, **values, **shape}
+
+
+def _drifts() -> Iterator[tuple[str, Mapping[str, Value]]]:
+    of = {"environment": "", "service": "chat", "model": "m1", "source": "proxy", "kind": "server"}
+    seen = {"effect": 0.25, "before_s": 0.1, "after_s": 0.125, "count": 900}
+    yield "drift", {**of, **seen, "signal": "ttft", "since_s": END_S - 1200, "until_s": None}
+    yield "drift", {**of, **seen, "signal": "e2e", "since_s": END_S - 3000, "until_s": END_S - 2400}
 
 
 def _alerts() -> Iterator[tuple[str, Mapping[str, Value]]]:
@@ -98,6 +154,18 @@ def _alerts() -> Iterator[tuple[str, Mapping[str, Value]]]:
     yield "alert", {**common, **firing, **burns}
     yield "alert", {**common, **firing, **stalled}
     yield "alert", {**common, **over, "state": "resolved", "since_s": END_S - 50, "fired_s": END_S - 900}
+    labels = json.dumps({"severity": "critical", "notify": "page"})
+    events = (
+        (burns, "firing", END_S - 100, END_S - 100),
+        (over, "firing", END_S - 900, END_S - 900),
+        (over, "resolved", END_S - 50, END_S - 900),
+    )
+    for of, state, at_s, fired_s in events:
+        told = {"labels": labels, "annotations": "{}"}
+        yield (
+            "alert_event",
+            {"at_s": at_s, "environment": "", "service": "chat", **of, "state": state, "fired_s": fired_s, **told},
+        )
 
 
 def _literal(value: Value) -> str:

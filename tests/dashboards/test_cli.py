@@ -20,7 +20,7 @@ def slo(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SLO", "OUT", "DATASOURCE", "SCRAPE_INTERVAL"):
+    for name in ("SLO", "OUT", "DATASOURCE", "SCRAPE_INTERVAL", "CAPACITY"):
         monkeypatch.delenv(f"FIRSTTOKEN_{name}", raising=False)
 
 
@@ -28,30 +28,31 @@ def build(*flags: str | Path) -> int:
     return main(["build", *map(str, flags)])
 
 
-@pytest.mark.parametrize(
-    ("datasource", "file"),
-    [
-        ("prometheus", "slo-overview.json"),
-        ("postgres", "slo-overview-postgres.json"),
-        ("sqlite", "slo-overview-sqlite.json"),
-    ],
-)
-def test_it_writes_the_dashboard_and_names_it(
-    tmp_path: Path, slo: Path, capsys: pytest.CaptureFixture[str], datasource: str, file: str
+NAMES = ("capacity", "gpu", "incidents", "kv-cache", "latency", "slo-overview", "telemetry-health")
+
+
+SUFFIXES = {"prometheus": "", "postgres": "-postgres", "sqlite": "-sqlite"}
+
+
+@pytest.mark.parametrize(("datasource", "suffix"), SUFFIXES.items())
+def test_it_writes_every_dashboard_and_names_it(
+    tmp_path: Path, slo: Path, capsys: pytest.CaptureFixture[str], datasource: str, suffix: str
 ) -> None:
     out = tmp_path / "new" / "folder"
+    files = {f"{name}{suffix}.json" for name in NAMES}
     assert build("--slo", slo, "--out", out, "--datasource", datasource) == 0
-    assert capsys.readouterr().out == f"{out / file}\n"
-    assert json.loads((out / file).read_text())["title"].startswith("SLO overview")
-    assert [path.name for path in out.iterdir()] == [file]
-    assert (out / file).stat().st_mode & 0o777 == 0o644
+    assert set(capsys.readouterr().out.splitlines()) == {f"{out / file}" for file in files}
+    assert {path.name for path in out.iterdir()} == files
+    assert json.loads((out / f"slo-overview{suffix}.json").read_text())["title"].startswith("SLO overview")
+    assert (out / f"latency{suffix}.json").stat().st_mode & 0o777 == 0o644
 
 
 def test_the_same_spec_gives_the_same_bytes(tmp_path: Path, slo: Path) -> None:
     for name in ("a", "b"):
         assert build("--slo", slo, "--out", tmp_path / name) == 0
-    one, two = (tmp_path / name / "slo-overview.json" for name in ("a", "b"))
-    assert one.read_bytes() == two.read_bytes()
+    for name in NAMES:
+        one, two = (tmp_path / folder / f"{name}.json" for folder in ("a", "b"))
+        assert one.read_bytes() == two.read_bytes(), name
 
 
 def test_specs_may_lie_in_several_files_and_in_a_folder(tmp_path: Path, slo: Path) -> None:
@@ -100,6 +101,10 @@ REFUSED = {
         ["--slo", "{slo}", "--out", "{out}", "--scrape-interval", "5"],
         "--scrape-interval: 5",
     ),
+    "a capacity of nobody": (
+        ["--slo", "{slo}", "--out", "{out}", "--capacity", "other={slo}"],
+        "no service other in slo.yaml: use chat",
+    ),
     "no place to write to": (["--slo", "{slo}"], "--out"),
     "a flag that is none": (["--slo", "{slo}", "--out", "{out}", "--color", "red"], "--color"),
 }
@@ -125,8 +130,8 @@ def test_a_file_in_the_way_is_named_and_nothing_else_is_left(
 ) -> None:
     (tmp_path / "slo-overview.json").mkdir()
     assert build("--slo", slo, "--out", tmp_path) == 2
-    assert "Is a directory" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["slo-overview.json", "slo.yaml"]
+    assert "slo-overview.json: Is a directory" in capsys.readouterr().err
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(slo: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,11 +147,41 @@ def test_it_runs_as_a_module_and_tells_its_version(tmp_path: Path, slo: Path) ->
     assert told.stdout.startswith("firsttoken ")
 
 
+def test_capacity_is_drawn_where_it_is_known(tmp_path: Path, slo: Path) -> None:
+    (tmp_path / "certified.json").write_text('{"certified_rps": 12.5, "refuted_rps": 15}')
+    assert build("--slo", slo, "--out", tmp_path / "a", "--capacity", tmp_path / "certified.json") == 0
+    text = (tmp_path / "a" / "capacity.json").read_text()
+    assert "certified 12.5/s" in text
+    assert '"title": "Headroom"' in text
+
+
+def test_check_says_which_file_is_fine_and_what_is_broken_in_the_others(
+    tmp_path: Path, slo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build("--slo", slo, "--out", tmp_path / "out") == 0
+    capsys.readouterr()
+    assert main(["check", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr()
+    assert (len(said.out.splitlines()), said.err) == (7, "")
+    latency = tmp_path / "out" / "latency.json"
+    latency.write_text(latency.read_text().replace('"$__rate_interval', '"1m').replace("[$__rate_interval]", "[1m]"))
+    assert main(["check", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr()
+    assert f"FAILED: {latency}" in said.out
+    assert "broken: rates are taken over the interval that Grafana reckons" in said.err
+
+
+def test_check_refuses_a_folder_without_dashboards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(tmp_path)]) == 2
+    assert "holds no dashboards" in capsys.readouterr().err
+
+
 def test_sql_dashboards_without_the_tables_library_say_what_to_install(
     tmp_path: Path, slo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    monkeypatch.delitem(sys.modules, "dashboards.sql", raising=False)
+    for name in [name for name in sys.modules if name.startswith(("dashboards.sql.", "collector.schema"))]:
+        monkeypatch.delitem(sys.modules, name)
     assert build("--slo", slo, "--out", tmp_path, "--datasource", "sqlite") == 2
     assert "needs sqlalchemy: pip install 'firsttoken[collector]'" in capsys.readouterr().err
     assert build("--slo", slo, "--out", tmp_path) == 0

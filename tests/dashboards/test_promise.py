@@ -78,6 +78,12 @@ def test_the_percentile_that_is_promised_is_among_those_drawn() -> None:
     assert promise.quantile_name(Decimal("0.999")) == "p99.9"
 
 
+def test_objectives_that_judge_time_are_known_by_name() -> None:
+    assert promise.of_time(specs()) == ("kv-headroom", "short-queue")
+    both = "service: s\nobjectives: [{name: short-queue, signal: ttft, percentile: 95, threshold: 1s}]\n"
+    assert promise.of_time((*specs(), *specs(both))) == ("kv-headroom",)
+
+
 def test_periods_come_longest_first() -> None:
     assert promise.periods_s(specs()) == (28 * 86400, 7 * 86400)
 

@@ -8,7 +8,7 @@ stand in one column and every step is one for all of them: taking the column dow
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,12 +28,11 @@ MAX_SHIFT = 40
 """An index is 32 bits long: shifted further down it stays what it is, 0 or -1."""
 _MORE = 0x80
 _VARINT_BYTES = 10
-_LAYOUTS = {scale: Layout(scale) for scale in range(MIN_SCALE, MAX_SCALE + 1)}
+LAYOUTS = {scale: Layout(scale) for scale in range(MIN_SCALE, MAX_SCALE + 1)}
 
 _NO_BOUNDS = "an explicit histogram needs bounds, and one bucket more than bounds"
-_NOTHING: Counts = np.zeros(0, dtype=np.int64)
 
-Packed = Sequence[bytes]
+Octets = NDArray[np.uint8]
 
 
 @dataclass(slots=True)
@@ -77,7 +76,7 @@ class Distributions:
         column.point.append(point)
         column.cumulative.append(cumulative)
         column.packed.append(counts)
-        column.layout.append(_LAYOUTS[scale - shift])
+        column.layout.append(LAYOUTS[scale - shift])
         column.offset.append(offset)
         column.shift.append(min(shift, MAX_SHIFT))
         column.zero_count.append(zero_count)
@@ -89,7 +88,7 @@ class Distributions:
             point = packed(point)
         counts, bounds = point.bucket_counts, point.explicit_bounds
         try:
-            layout = _explicit_layout(bounds)
+            layout = explicit_layout(bounds)
         except RejectedError as error:
             self._faults[place] = str(error)
             return
@@ -109,10 +108,11 @@ class Distributions:
     def read(self) -> list[Histogram | str]:
         """For each point, in the order they came, its histogram, or why it is rejected."""
         found: list[Histogram | str] = [""] * self._added
-        for column, opened in ((self._exponential, _varints), (self._explicit, _fixed)):
+        for column in (self._exponential, self._explicit):
             if column.place:
-                histograms = _histograms(column, *opened(column.packed))
-                for place, one in zip(column.place, histograms, strict=True):
+                wire, sizes = _opened(column, exponential=column is self._exponential)
+                shares = trimmed(wire, sizes, np.array(column.offset), np.array(column.shift))
+                for place, one in zip(column.place, _histograms(column, shares), strict=True):
                     found[place] = one
         for place, fault in self._faults.items():
             found[place] = fault
@@ -139,7 +139,7 @@ def _exponential_fault(point: ExponentialPoint, scale: int, offset: int, counts:
 
 
 @functools.lru_cache(maxsize=64)
-def _explicit_layout(bounds: bytes) -> Layout:
+def explicit_layout(bounds: bytes) -> Layout:
     """The layout between bounds of eight bytes each. Raises `RejectedError`."""
     if not bounds or len(bounds) % 8:
         raise RejectedError(_NO_BOUNDS)
@@ -151,54 +151,83 @@ def _explicit_layout(bounds: bytes) -> Layout:
         raise RejectedError(str(error)[:200]) from None
 
 
-def _fixed(packed: Packed) -> tuple[NDArray[np.uint64], Counts]:
-    """Counts of eight bytes each, one point's after another's, and how many each point has."""
-    values = np.frombuffer(b"".join(packed), "<u8")
-    return values, np.array([len(one) >> 3 for one in packed], dtype=np.int64)
+def fixed(together: Octets) -> NDArray[np.uint64]:
+    """Counts of eight bytes each."""
+    return np.frombuffer(together.tobytes(), "<u8")
 
 
-def _varints(packed: Packed) -> tuple[NDArray[np.uint64], Counts]:
-    """Counts of a varint each, one point's after another's, and how many each point has. None ends in mid-varint."""
-    together = np.frombuffer(b"".join(packed), np.uint8)
+def varints(together: Octets, lengths: Counts) -> tuple[NDArray[np.uint64], Counts]:
+    """Counts of a varint each, one point's after another's, each in so many bytes, and how many each point has. None
+    ends in mid-varint."""
     ends = together < _MORE
     # How many counts have ended before each point begins.
-    edges = np.cumsum([0, *map(len, packed)])
+    edges = np.concatenate(([0], np.cumsum(lengths)))
     sizes = np.diff(np.concatenate(([0], np.cumsum(ends)))[edges])
     if ends.all():
         return together.astype(np.uint64), sizes
     last = np.flatnonzero(ends)
-    lengths = np.diff(last, prepend=-1)
+    taken = np.diff(last, prepend=-1)
     values = np.zeros(last.size, dtype=np.uint64)
-    for place in range(min(int(lengths.max()), _VARINT_BYTES)):
-        has = np.flatnonzero(lengths > place)
-        group = together[last[has] - lengths[has] + 1 + place] & np.uint8(_MORE - 1)
+    for place in range(min(int(taken.max()), _VARINT_BYTES)):
+        has = np.flatnonzero(taken > place)
+        group = together[last[has] - taken[has] + 1 + place] & np.uint8(_MORE - 1)
         values[has] |= group.astype(np.uint64) << np.uint64(7 * place)
-    values[lengths > _VARINT_BYTES] = np.uint64(2**64 - 1)
+    values[taken > _VARINT_BYTES] = np.uint64(2**64 - 1)
     return values, sizes
 
 
-def _histograms(column: _Column, wire: NDArray[np.uint64], sizes: Counts) -> Iterator[Histogram | str]:
-    """Each point of the column at its layout and without zeros at either end, or what is wrong with it."""
+def _opened(column: _Column, *, exponential: bool) -> tuple[NDArray[np.uint64], Counts]:
+    """The counts of all points of a column, and how many each has."""
+    together = np.frombuffer(b"".join(column.packed), np.uint8)
+    lengths = np.array([len(one) for one in column.packed], dtype=np.int64)
+    return varints(together, lengths) if exponential else (fixed(together), lengths >> 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """The counts of points at their layouts and without zeros at either end: those of point k are
+    `counts[lows[k]:highs[k]]`, the first of bucket `firsts[k]`, together `sums[k]`. `faults` says what is wrong with
+    some of them."""
+
+    counts: Counts
+    firsts: Counts
+    lows: Counts
+    highs: Counts
+    sums: Counts
+    faults: dict[int, str]
+
+
+def trimmed(wire: NDArray[np.uint64], sizes: Counts, offsets: Counts, shifts: Counts) -> Trimmed:
+    """The counts of points, each from its offset on and so many scales down; `sizes` are how many each has."""
     faults, values = _checked(wire, sizes)
-    values, index, owner = _at_layouts(column, values, sizes)
+    edges = np.concatenate(([0], np.cumsum(sizes)))
+    index: Counts | None = None
+    if shifts.any() and values.size:
+        values, edges, index = _scaled_down(values, edges, offsets, shifts)
     values.setflags(write=False)
     filled = np.flatnonzero(values)
-    ends = np.cumsum(np.bincount(owner[filled], minlength=sizes.size))
-    total = np.concatenate(([0], np.cumsum(values[filled])))
-    sums = np.diff(total[np.concatenate(([0], ends))]).tolist()
-    # Where the filled part of each point begins and ends in the column; of an empty one anywhere.
-    place = np.append(filled, 0)
-    lows, highs = place[np.concatenate(([0], ends[:-1]))], place[ends - 1] + 1
-    firsts = index[np.minimum(lows, max(index.size - 1, 0))].tolist() if index.size else [0] * sizes.size
-    edges = zip(lows.tolist(), highs.tolist(), firsts, sums, strict=True)
+    # How many filled counts stand before each point; of an empty one no more behind it than before it.
+    before = np.searchsorted(filled, edges)
+    used = np.flatnonzero(np.diff(before))
+    firsts, lows, highs, sums = np.zeros((4, sizes.size), dtype=np.int64)
+    if used.size:
+        lows[used], highs[used] = filled[before[used]], filled[before[used + 1] - 1] + 1
+        firsts[used] = (offsets + lows - edges[:-1])[used] if index is None else index[lows[used]]
+        sums[used] = np.add.reduceat(values, lows[used])
+    return Trimmed(values, firsts, lows, highs, sums, faults)
+
+
+def _histograms(column: _Column, found: Trimmed) -> Iterator[Histogram | str]:
+    """Each point of the column, or what is wrong with it."""
+    edges = zip(found.lows.tolist(), found.highs.tolist(), found.firsts.tolist(), found.sums.tolist(), strict=True)
     for at, (low, high, first, count) in enumerate(edges):
-        if at in faults:
-            yield faults[at]
+        if at in found.faults:
+            yield found.faults[at]
             continue
-        counts = values[low:high] if count else _NOTHING
+        counts = found.counts[low:high]
         if column.cumulative[at]:
             counts = counts.copy()  # it is kept for long, and must not hold the whole column
-        yield _known(column, at, counts, first if count else 0, count)
+        yield _known(column, at, counts, first, count)
 
 
 def _checked(wire: NDArray[np.uint64], sizes: Counts) -> tuple[dict[int, str], Counts]:
@@ -212,16 +241,13 @@ def _checked(wire: NDArray[np.uint64], sizes: Counts) -> tuple[dict[int, str], C
     return faults, np.where(huge, 0, wire).astype(np.int64)
 
 
-def _at_layouts(column: _Column, values: Counts, sizes: Counts) -> tuple[Counts, Counts, Counts]:
-    """The counts of all points at their layouts, the index of each, and the point it belongs to."""
+def _scaled_down(values: Counts, edges: Counts, offsets: Counts, shifts: Counts) -> tuple[Counts, Counts, Counts]:
+    """The counts of points so many scales down, where each point's begin and end, and the index of each count."""
+    sizes = np.diff(edges)
     owner = np.repeat(np.arange(sizes.size), sizes)
-    first = np.cumsum(sizes) - sizes
-    index = np.arange(values.size) - np.repeat(first - np.array(column.offset), sizes)
-    if not any(column.shift) or not values.size:
-        return values, index, owner
-    index >>= np.repeat(np.array(column.shift), sizes)
+    index = np.arange(values.size) + np.repeat(offsets - edges[:-1], sizes) >> np.repeat(shifts, sizes)
     starts = np.flatnonzero((np.diff(index, prepend=0) != 0) | (np.diff(owner, prepend=-1) != 0))
-    return np.add.reduceat(values, starts), index[starts], owner[starts]
+    return np.add.reduceat(values, starts), np.searchsorted(starts, edges), index[starts]
 
 
 def _known(column: _Column, at: int, counts: Counts, first: int, count: int) -> Histogram | str:

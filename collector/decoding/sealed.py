@@ -161,6 +161,17 @@ def metrics_request(body: bytes) -> MetricsRequest:
     return cast("MetricsRequest", _METRICS.FromString(body))
 
 
+def points(data: Data) -> Sequence[bytes]:
+    """The histogram points of a metric, each as protobuf writes it: its fields in the order of their numbers."""
+    return repeated(cast("Message", data).SerializeToString(), 1)
+
+
+def repeated(octets: bytes, number: int) -> Sequence[bytes]:
+    """The messages that repeat field 1 or 9 of a message, each sealed."""
+    found: Sequence[bytes] = getattr(_REPEATED.FromString(octets), f"of_{number}")
+    return found
+
+
 def packed(point: HistogramKind) -> HistogramKind:
     """The point as it would have come, had its sender not written the elements of its lists one by one."""
     message = cast("Message", point)
@@ -174,7 +185,18 @@ def _pool() -> DescriptorPool:
     modules = common_pb2, resource_pb2, metrics_pb2, trace_pb2, metrics_service_pb2, trace_service_pb2
     for module in modules:
         pool.Add(_with_seals(module.DESCRIPTOR))
+    pool.Add(_of_repeated())
     return pool
+
+
+def _of_repeated() -> FileDescriptorProto:
+    """The file of a message that holds what others repeat."""
+    file = FileDescriptorProto(name="repeated.proto", syntax="proto3")
+    message = file.message_type.add(name="Repeated")
+    for number in (1, 9):
+        kind, label = FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.LABEL_REPEATED
+        message.field.add(name=f"of_{number}", number=number, type=kind, label=label)
+    return file
 
 
 def _with_seals(official: FileDescriptor) -> FileDescriptorProto:
@@ -201,3 +223,4 @@ _TRACES = GetMessageClass(_POOL.FindMessageTypeByName(trace_service_pb2.ExportTr
 _METRICS = GetMessageClass(
     _POOL.FindMessageTypeByName(metrics_service_pb2.ExportMetricsServiceRequest.DESCRIPTOR.full_name)
 )
+_REPEATED = GetMessageClass(_POOL.FindMessageTypeByName("Repeated"))

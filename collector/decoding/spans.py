@@ -2,12 +2,15 @@
 
 Both ways say the same. A shape (`span_shapes`) is learned from the first of several spans of one length, and the
 numbers of all that fit it are read in one step. What has no shape, what fits none, and what a shape finds faulty, is
-opened with protobuf and read alone.
+opened with protobuf and read alone. A tracer writes alike in every body, so shapes are remembered, a bounded number of
+them: what fits one is not even searched for a latency.
 """
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -29,9 +32,13 @@ MAX_COLUMNS = 1_000
 MIN_ALIKE = 4
 """Fewer spans of one length are read one by one: a shape is not learned for them."""
 MAX_SHAPES = 8
-"""Shapes tried on the spans of one length in one body."""
+"""Shapes remembered of one length, and as many learned from the spans of one length in one body."""
+MAX_LENGTHS = 128
+"""Lengths of which shapes are remembered."""
 MAX_SHAPED_BYTES = 4_096
 """A longer span is read alone."""
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 _TRACE = signals.LATENCY_E2E.rpartition(".")[0].encode()
 """What is in every span that has a latency."""
@@ -92,21 +99,28 @@ class SpanReading:
     def read(self, spans: Sequence[bytes]) -> None:
         """Take the spans of one scope."""
         by_length: defaultdict[int, list[bytes]] = defaultdict(list)
-        others = 0
         for span in spans:
-            if _TRACE in span:
-                by_length[len(span)].append(span)
-            else:
-                others += 1
-        self.ignored.add(OTHER_SPAN, others)
+            by_length[len(span)].append(span)
         for length, alike in by_length.items():
-            self._read_alike(length, alike)
+            left = self._read_known(length, alike)
+            telling = [span for span in left if _TRACE in span]
+            self.ignored.add(OTHER_SPAN, len(left) - len(telling))
+            self._read_alike(length, telling)
 
     def columns(self, resource: Resource) -> Iterator[SpanLatencies]:
         """All that was read, by model and signal."""
         for (model, signal), ends_ns in self._ends_ns.items():
-            values_s = np.concatenate(self._values_s[model, signal])
-            yield SpanLatencies(resource, model, signal, np.concatenate(ends_ns), values_s)
+            values_s = self._values_s[model, signal]
+            yield SpanLatencies(resource, model, signal, _joined(ends_ns), _joined(values_s))
+
+    def _read_known(self, length: int, spans: list[bytes]) -> list[bytes]:
+        """Read what fits a shape that is remembered; the other spans."""
+        left = spans
+        for shape in list(_remembered(length)):
+            if len(left) < MIN_ALIKE:
+                break
+            left, _ = self._read_shaped(shape, left)
+        return left
 
     def _read_alike(self, length: int, spans: list[bytes]) -> None:
         left = spans
@@ -114,14 +128,24 @@ class SpanReading:
             shape = learned(left[0]) if len(left) >= MIN_ALIKE else None
             if shape is None:
                 break
-            rows = np.frombuffer(b"".join(left), np.uint8).reshape(len(left), length)
-            fits = shape.fits(rows)
-            self._add_shaped(shape, rows[fits])
-            left = [left[place] for place in np.flatnonzero(~fits)]
-            if left and not fits[0]:
-                self._read_alone(left.pop(0))
+            _remember(length, shape)
+            first, (left, is_fit) = left[0], self._read_shaped(shape, left)
+            if left and not is_fit:
+                self._read_alone(first)
+                left = left[1:]
         for span in left:
             self._read_alone(span)
+
+    def _read_shaped(self, shape: Shape, spans: list[bytes]) -> tuple[list[bytes], bool]:
+        """Read the spans of one length that fit the shape; those that do not, and whether the first did."""
+        rows = np.frombuffer(b"".join(spans), np.uint8).reshape(len(spans), -1)
+        fits = shape.fits(rows)
+        if fits.all():
+            self._add_shaped(shape, rows)
+            return [], True
+        if fits.any():
+            self._add_shaped(shape, rows[fits])
+        return [spans[place] for place in np.flatnonzero(~fits)], bool(fits[0])
 
     def _add_shaped(self, shape: Shape, rows: NDArray[np.uint8]) -> None:
         ends_ns = times_ns(rows, shape.end_at)
@@ -147,3 +171,20 @@ class SpanReading:
             model = signals.OTHER_MODEL
         self._ends_ns[model, signal].append(ends_ns)
         self._values_s[model, signal].append(values_s)
+
+
+def _joined(columns: list[NDArray[Number]]) -> NDArray[Number]:
+    """The columns one behind another. One that is alone stays itself: the times of a request's latencies are one
+    column, and `rollup` hears it once."""
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+@functools.lru_cache(maxsize=MAX_LENGTHS)
+def _remembered(_length: int) -> list[Shape]:
+    """The shapes that spans of one length had, those that were learned last first."""
+    return []
+
+
+def _remember(length: int, shape: Shape) -> None:
+    known = _remembered(length)
+    known[:] = [shape, *known[: MAX_SHAPES - 1]]

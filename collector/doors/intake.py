@@ -22,7 +22,7 @@ from collector.values.measurement import Batch
 
 BODY_TIMEOUT_S = 30
 ROOM_BYTES = 64 << 20
-INLINE_BYTES = 256 << 10
+INLINE_BYTES = 512 << 10
 INLINE_JSON_BYTES = 32 << 10
 """What is longer is read beside the event loop; JSON takes ten times as long."""
 _DECODE: dict[Kind, Callable[..., Batch]] = {"traces": decode_traces, "metrics": decode_metrics}

@@ -10,7 +10,16 @@ from functools import lru_cache
 from typing import Protocol, TypeVar
 
 from collector.values import deltas
-from collector.values.deltas import CounterRow, Deltas, GaugeRow, LatencyKey, LatencyRow, SeriesKey, SloRow
+from collector.values.deltas import (
+    CounterRow,
+    Deltas,
+    GaugeRow,
+    LatencyKey,
+    LatencyRows,
+    SeriesKey,
+    SloRow,
+    latency_rows,
+)
 from collector.values.measurement import Tally
 from collector.windowing.fleet import Service
 from slo.signals import OTHER_MODEL
@@ -33,26 +42,40 @@ class Seen:
     series: set[Series] = field(default_factory=set)
     services: set[Service] = field(default_factory=set)
     layouts: set[str] = field(default_factory=set)
+    _ids: set[int] = field(default_factory=set)
+    """The numbers of the series of histograms that are among `series`: they come at every interval."""
 
     def __len__(self) -> int:
         return len(self.series)
 
     def add(self, rows: Deltas) -> None:
         """Remember what the rows name."""
-        self.series.update(_all_series(rows))
+        self.add_histograms(latency_rows(rows.latencies).series)
+        self.series.update(_other_series(rows))
         self.services.update((row.environment, row.service) for row in rows.known)
-        self.layouts.update(row.series.layout.text for row in rows.latencies)
+
+    def add_histograms(self, several: Iterable[SeriesKey]) -> None:
+        """Remember series of histograms."""
+        fresh = self.fresh(several)
+        self.series.update(map(_of_series, fresh))
+        self.layouts.update(one.layout.text for one in fresh)
+        self._ids.update(one.id for one in fresh)
+
+    def fresh(self, several: Iterable[SeriesKey]) -> list[SeriesKey]:
+        """Those of the series of histograms that have not been seen."""
+        return [one for one in several if one.id not in self._ids]
 
 
 def admitted(rows: Deltas, *, seen: Seen, max_series: int) -> Deltas:
     """The same rows within the limits; `seen` is not changed: the caller adds the answer to it."""
     rows = _of_known_layouts(_of_known_services(rows, seen), seen)
-    beyond = _beyond(_all_series(rows), seen.series, max_series)
+    named = (*map(_of_series, seen.fresh(latency_rows(rows.latencies).series)), *_other_series(rows))
+    beyond = _beyond(named, seen.series, max_series)
     if not beyond:
         return rows
     return replace(
         rows,
-        latencies=deltas.folded_latencies(_other_latency(row, beyond) for row in rows.latencies),
+        latencies=deltas.folded_latencies(_others_named(latency_rows(rows.latencies), beyond)),
         slo=deltas.folded_slo(replace(row, model=OTHER_MODEL) if _slo(row) in beyond else row for row in rows.slo),
         gauges=deltas.folded_gauges(
             replace(row, model=OTHER_MODEL) if _gauge(row) in beyond else row for row in rows.gauges
@@ -73,11 +96,12 @@ def _beyond(named: Iterable[Name], seen: set[Name], limit: int) -> frozenset[Nam
 
 
 def _of_known_layouts(rows: Deltas, seen: Seen) -> Deltas:
-    beyond = _beyond((row.series.layout.text for row in rows.latencies), seen.layouts, MAX_LAYOUTS)
+    held = latency_rows(rows.latencies)
+    beyond = _beyond((layout.text for layout in held.histograms.used_layouts()), seen.layouts, MAX_LAYOUTS)
     if not beyond:
         return rows
-    kept = tuple(row for row in rows.latencies if row.series.layout.text not in beyond)
-    refused = Tally(TOO_MANY_LAYOUTS, len(rows.latencies) - len(kept))
+    kept = held.where(lambda series: series.layout.text not in beyond)
+    refused = Tally(TOO_MANY_LAYOUTS, len(held) - len(kept))
     return replace(rows, latencies=kept, rejected=deltas.tallied((*rows.rejected, refused)))
 
 
@@ -91,7 +115,7 @@ def _of_known_services(rows: Deltas, seen: Seen) -> Deltas:
 
     left = replace(
         rows,
-        latencies=tuple(row for row in rows.latencies if kept(row.series.latency)),
+        latencies=latency_rows(rows.latencies).where(lambda series: kept(series.latency)),
         slo=tuple(filter(kept, rows.slo)),
         gauges=tuple(filter(kept, rows.gauges)),
         counters=tuple(filter(kept, rows.counters)),
@@ -114,18 +138,20 @@ def _values(rows: Deltas) -> int:
     return len(rows.latencies) + len(rows.slo) + len(rows.gauges) + len(rows.counters)
 
 
-def _all_series(rows: Deltas) -> Iterator[Series]:
-    yield from (_of_series(row.series) for row in rows.latencies)
+def _other_series(rows: Deltas) -> Iterator[Series]:
+    """The series of all that is no histogram."""
     yield from map(_slo, rows.slo)
     yield from map(_gauge, rows.gauges)
     yield from map(_counter, rows.counters)
 
 
-def _other_latency(row: LatencyRow, beyond: frozenset[Series]) -> LatencyRow:
-    key = row.series.latency
-    if _latency(key) not in beyond:
-        return row
-    return replace(row, series=replace(row.series, latency=replace(key, model=OTHER_MODEL)))
+def _others_named(rows: LatencyRows, beyond: frozenset[Series]) -> LatencyRows:
+    """The rows, those of series for which there is no room under model `other`."""
+    return replace(rows, series=[_other(one) if _of_series(one) in beyond else one for one in rows.series])
+
+
+def _other(series: SeriesKey) -> SeriesKey:
+    return replace(series, latency=replace(series.latency, model=OTHER_MODEL))
 
 
 @lru_cache(maxsize=16_384)

@@ -8,7 +8,7 @@ of it together. Nothing here keeps anything, reads a clock or knows of a databas
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,18 +25,21 @@ from collector.values.deltas import (
     InstanceRow,
     KnownRow,
     LatencyRow,
+    LatencyRows,
     SloRow,
     StreamRow,
 )
-from collector.values.histogram import Counts, from_values
+from collector.values.histogram import Counts, Floats, from_values
 from collector.values.measurement import (
     NS,
     Batch,
     CounterPoint,
+    DeltaColumns,
     EventPoint,
     GaugePoint,
     Interval,
     LatencyPoint,
+    LatencyPoints,
     Resource,
     SpanLatencies,
     Tally,
@@ -74,7 +77,7 @@ def fold(batch: Batch, *, intake: Intake, streams: Mapping[str, StreamRow]) -> D
     """The rows that a body adds. `streams` holds the last state of each cumulative stream; it is not changed: the new
     states are among the rows."""
     folding = _Folding(intake, streams)
-    latencies = (*folding.latencies(batch.latencies), *folding.spans(batch.spans))
+    latencies = deltas.joined_latencies((*folding.latencies(batch.latencies), folding.spans(batch.spans)))
     events, gauges = tuple(folding.events(batch.events)), tuple(folding.gauges(batch.gauges))
     counters = tuple(folding.counters(batch.counters))
     return Deltas(
@@ -105,7 +108,30 @@ class _Folding:
         self._speaker: tuple[Resource | None, set[tuple[int, int]]] = (None, set())
         self.moved: dict[str, StreamRow] = {}
 
-    def latencies(self, points: tuple[LatencyPoint, ...]) -> Iterator[LatencyRow]:
+    def latencies(self, points: Sequence[LatencyPoint]) -> Iterator[Iterable[LatencyRow]]:
+        found = points if isinstance(points, LatencyPoints) else LatencyPoints(others=tuple(points))
+        if any(one.resource.source == FOREIGN_SOURCE for one in found.deltas.whose):
+            yield self._points(found)  # each of them may be in spans
+            return
+        if found.deltas.whose:
+            yield self._deltas(found.deltas)
+        yield self._points(found.others)
+
+    def _deltas(self, columns: DeltaColumns) -> Iterable[LatencyRow]:
+        """Deltas of which nothing is remembered, all at once."""
+        old, new = columns.ends_ns < self._oldest_ns, columns.ends_ns >= self._beyond_ns
+        if old.any() or new.any():
+            self._refuse(old, new)
+            columns = columns.chosen(np.flatnonzero(~(old | new)))
+        whose, ends_s = columns.whose, columns.ends_ns // NS
+        senders = [one.resource for one in whose]
+        spoken = zip(map(id, senders), columns.starts_ns.tolist(), columns.ends_ns.tolist(), strict=True)
+        for (_, start_ns, end_ns), resource in dict(zip(spoken, senders, strict=True)).items():
+            self._hear(resource, start_ns, end_ns)
+        series = list(map(deltas.series_at, whose, columns.histograms.layout_at()))
+        return LatencyRows(series, ends_s - ends_s % self._intake.tick_s, columns.histograms)
+
+    def _points(self, points: Iterable[LatencyPoint]) -> Iterator[LatencyRow]:
         for point in points:
             one, end_ns = point.resource, point.interval.end_ns
             added = self._added(one, point.interval, point.histogram)
@@ -121,17 +147,17 @@ class _Folding:
             yield LatencyRow(series, self._step(end_ns), histogram)
 
     def spans(self, columns: tuple[SpanLatencies, ...]) -> Iterator[LatencyRow]:
+        heard_ns: Counts | None = None
         for column in columns:
-            one, tick_s = column.resource, self._intake.tick_s
-            taken = self._spans_taken(column)
-            ends_ns, values_s = column.ends_ns[taken], column.values_s[taken]
+            one, (ends_ns, values_s) = column.resource, self._spans_taken(column)
             if not ends_ns.size:
                 continue
             self._precedence.spans_counted(one, column.model, column.signal, end_ns=int(ends_ns.max()))
-            steps = ends_ns // (NS * tick_s) * tick_s
-            self._hear_spans(one, ends_ns)
-            for start_s in np.unique(steps).tolist():
-                histogram = from_values(values_s[steps == start_s])
+            if ends_ns is not heard_ns:  # the latencies of the same requests often share a column of times
+                self._hear_spans(one, ends_ns)
+                heard_ns = ends_ns
+            for start_s, some in self._by_step(ends_ns, values_s):
+                histogram = from_values(some)
                 series = deltas.series_of(one, column.model, column.signal, histogram.layout)
                 yield LatencyRow(series, start_s, histogram)
 
@@ -197,6 +223,10 @@ class _Folding:
         self._rejected[TOO_OLD if at_ns < self._oldest_ns else TOO_NEW] += 1
         return False
 
+    def _refuse(self, old: NDArray[np.bool_], new: NDArray[np.bool_]) -> None:
+        self._rejected[TOO_OLD] += int(old.sum())
+        self._rejected[TOO_NEW] += int(new.sum())
+
     def _hear(self, resource: Resource, start_ns: int, end_ns: int) -> None:
         """A sender of points spoke of an interval. Points of one sender come together."""
         last, intervals = self._speaker
@@ -212,18 +242,30 @@ class _Folding:
         told = (*moments[np.flatnonzero(np.diff(steps, prepend=-1))].tolist(), int(moments[-1]))
         self._spoke[resource, False].update((at_ns, at_ns) for at_ns in told)
 
-    def _spans_taken(self, column: SpanLatencies) -> NDArray[np.bool_]:
-        """Which of the spans count; the others are refused or ignored by name."""
+    def _by_step(self, ends_ns: Counts, values_s: Floats) -> Iterator[tuple[int, Floats]]:
+        """Each step, and the values that end in it."""
+        first_s, last_s = self._step(int(ends_ns.min())), self._step(int(ends_ns.max()))
+        if first_s == last_s:
+            yield first_s, values_s
+            return
+        tick_s = self._intake.tick_s
+        steps = ends_ns // (NS * tick_s) * tick_s
+        for start_s in np.unique(steps).tolist():
+            yield start_s, values_s[steps == start_s]
+
+    def _spans_taken(self, column: SpanLatencies) -> tuple[Counts, Floats]:
+        """When those of the spans ended that count, and their values; the others are refused or ignored by name."""
         old, new = column.ends_ns < self._oldest_ns, column.ends_ns >= self._beyond_ns
-        self._rejected[TOO_OLD] += int(old.sum())
-        self._rejected[TOO_NEW] += int(new.sum())
+        self._refuse(old, new)
         taken: NDArray[np.bool_] = ~(old | new)
         until_ns = self._precedence.spans_end_ns(column.resource, column.model, column.signal)
         if until_ns is not None:
             late = taken & (column.ends_ns > until_ns)
             self._ignored[SPAN_IN_HISTOGRAM] += int(late.sum())
             taken &= ~late
-        return taken
+        if taken.all():
+            return column.ends_ns, column.values_s
+        return column.ends_ns[taken], column.values_s[taken]
 
     def _added(self, resource: Resource, interval: Interval, value: Value) -> tuple[int, Value | None] | None:
         """Since when a point counts and what it adds; value None when it only begins a stream; None when it adds

@@ -67,6 +67,9 @@ class _Figures:
     high: Floats  # (lines, shares)
 
     def of(self, lines: Counts) -> "_Figures":
+        """Those of some lines, which ascend."""
+        if lines.size == self.count.size:
+            return self
         return _Figures(self.count[lines], self.censored[lines], self.low[lines], self.high[lines])
 
 

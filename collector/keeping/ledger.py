@@ -17,8 +17,7 @@ from collector.folding.rollup import FUTURE_S, Intake, fold
 from collector.storage import journal, recall
 from collector.storage.journal import START, Entry, Mark
 from collector.values.bins import Sheet
-from collector.values.deltas import Deltas, LatencyRow, StreamRow, concat
-from collector.values.histogram import Histogram
+from collector.values.deltas import Deltas, StreamRow, concat, latency_rows
 from collector.values.measurement import NS, Batch
 from collector.windowing.windows import Plan, Windows
 
@@ -60,13 +59,12 @@ class Ledger:
         self.windows.add(deltas)
         self.streams.update({row.stream: row for row in deltas.streams})
         self.seen.add(deltas)
-        self.named.update(row.series.id for row in deltas.latencies)
+        self.named.update(latency_rows(deltas.latencies).ids.tolist())
 
     def apply_sheet(self, sheet: Sheet) -> None:
         """Take in histograms that were committed before."""
         self.windows.add_sheet(sheet)
-        bare = (LatencyRow(series, 0, Histogram(series.layout)) for series in sheet.series)
-        self.seen.add(Deltas(latencies=tuple(bare)))
+        self.seen.add_histograms(sheet.series)
 
     def take(self, entry: Entry) -> None:
         """Take in a commit of the journal, if it is the next one."""

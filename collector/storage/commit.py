@@ -5,21 +5,26 @@ back, and two collectors on one database must not do so with the same row at onc
 same lock.
 """
 
-from collections.abc import Collection, Iterable, Sequence, Set
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import TypeVar
 
-from sqlalchemy import Select, select, text
+import numpy as np
+import orjson
+from sqlalchemy import BigInteger, Select, any_, bindparam, func, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection
 
 from collector import schema
 from collector.storage import rows, upsert
 from collector.storage.stacks import on_own_stack
 from collector.values.alerting import Alert
-from collector.values.deltas import Deltas, LatencyRow, latency_place
+from collector.values.deltas import Deltas, LatencyRow, LatencyRows, latency_place, latency_rows
 from collector.values.histogram import merge
 
 KEYS_PER_QUESTION = 500
+ROWS_PER_QUESTION = 5_000
 WRITE_LOCK = 4_318_002
 
 T = TypeVar("T")
@@ -70,20 +75,37 @@ def write_latencies(
     connection: Connection, latencies: Sequence[LatencyRow], *, step_s: int, named: Set[int] = frozenset()
 ) -> None:
     """Merge histograms into the rows of their series and step."""
-    by_id = {row.series.id: row.series for row in latencies if row.series.id not in named}
+    parts = on_own_stack(connection, lambda: list(_ordered(latency_rows(latencies))))
+    by_id = {one.id: one for part in parts for one in part.rows.series if one.id not in named}
     upsert.SERIES.write(connection, (rows.series(by_id[key]) for key in sorted(by_id)))
-    ordered = sorted(latencies, key=latency_place)
-    for part in _parts(ordered):
-        stored = connection.execute(_stored(part, step_s=step_s)).all()
+    for part in parts:
+        stored = _stored(connection, part, step_s=step_s)
         upsert.ROLLUP.write(connection, on_own_stack(connection, partial(_merged, part, stored, step_s=step_s)))
 
 
-def _merged(part: Sequence[LatencyRow], stored: Sequence[rows.Stored], *, step_s: int) -> list[upsert.Row]:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows that are asked for at once, and their places: step and number of the series."""
+
+    rows: LatencyRows
+    places: Sequence[tuple[int, int]]
+
+
+def _ordered(held: LatencyRows) -> Iterator[_Part]:
+    """The rows in the order of their table, in parts."""
+    ordered = held.chosen(np.lexsort((held.ids, held.starts_s)))
+    places = list(zip(ordered.starts_s.tolist(), ordered.ids.tolist(), strict=True))
+    for start in range(0, len(places), ROWS_PER_QUESTION):
+        part = slice(start, start + ROWS_PER_QUESTION)
+        yield _Part(ordered[part], places[part])
+
+
+def _merged(part: _Part, stored: Sequence[rows.Stored], *, step_s: int) -> list[upsert.Row]:
     """The rows as they stand once `part` is merged into those that are stored."""
-    if not stored:
-        return rows.rollups(part, step_s=step_s)
     held = {(row.start_s, row.series_id): row for row in stored}
-    return rows.rollups([_grown(row, held.get(latency_place(row))) for row in part], step_s=step_s)
+    if held.keys().isdisjoint(part.places):
+        return rows.rollups(part.rows, step_s=step_s)
+    return rows.rollups([_grown(row, held.get(latency_place(row))) for row in part.rows], step_s=step_s)
 
 
 def _grown(row: LatencyRow, before: rows.Stored | None) -> LatencyRow:
@@ -93,12 +115,33 @@ def _grown(row: LatencyRow, before: rows.Stored | None) -> LatencyRow:
     return LatencyRow(row.series, row.start_s, merge(one, row.histogram))
 
 
-def _stored(part: Sequence[LatencyRow], *, step_s: int) -> Select[tuple[object, ...]]:
+def _stored(connection: Connection, part: _Part, *, step_s: int) -> Sequence[rows.Stored]:
     """The rows at the places of these, and more: each step of them with each series. SQLite finds these by its key,
     but reads the whole table for pairs."""
-    starts, ids = sorted({row.start_s for row in part}), [row.series.id for row in part]
+    starts, ids = sorted({start_s for start_s, _ in part.places}), [number for _, number in part.places]
+    is_shared = connection.dialect.name == "postgresql"
+    listed = (starts, ids) if is_shared else (orjson.dumps(starts).decode(), orjson.dumps(ids).decode())
+    question = _among_arrays() if is_shared else _among_json()
+    return connection.execute(question, {"step": step_s, "starts": listed[0], "ids": listed[1]}).all()
+
+
+@cache
+def _among_arrays() -> Select[tuple[object, ...]]:
+    """The rows of some steps and series, which come as arrays: made once, however many they are."""
+    table, many = schema.rollup, ARRAY(BigInteger)
+    is_step = table.c.start_s == any_(bindparam("starts", type_=many))
+    is_series = table.c.series_id == any_(bindparam("ids", type_=many))
+    return select(table).where(table.c.step_s == bindparam("step"), is_step, is_series)
+
+
+@cache
+def _among_json() -> Select[tuple[object, ...]]:
+    """The same, which come as lists in JSON: SQLite has no arrays."""
     table = schema.rollup
-    return select(table).where(table.c.step_s == step_s, table.c.start_s.in_(starts), table.c.series_id.in_(ids))
+    starts, ids = (select(func.json_each(bindparam(name)).table_valued("value").c.value) for name in ("starts", "ids"))
+    return select(table).where(
+        table.c.step_s == bindparam("step"), table.c.start_s.in_(starts), table.c.series_id.in_(ids)
+    )
 
 
 def _parts(items: list[T]) -> Iterable[list[T]]:

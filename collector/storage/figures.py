@@ -2,13 +2,14 @@
 
 One evaluator writes them, a whole tick at a time, and the latest tick of each minute is kept: so a tick takes out what
 its minute held and adds its own, and no row meets another. Rows of one key over several windows stand together and are
-added by one statement that names the key once: that is a third off the time of a tick with thousands of rows.
+added by one statement that names the key once: that is a third off the time of a tick with thousands of rows. So is
+named once what all of them say alike, which is a seventh more.
 
 A tick of very many rows would hold up who commits what was sent, so it is kept once a minute only: `is_due` says when.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
@@ -18,7 +19,7 @@ from sqlalchemy.engine import Connection
 from collector import schema
 from collector.judging.evaluate import Evaluation
 from collector.storage.upsert import execute_many
-from collector.values.columns import Columns, Run
+from collector.values.columns import Columns
 
 MINUTE_S = 60
 MAX_EVERY_TICK = 20_000
@@ -39,7 +40,7 @@ def write(connection: Connection, evaluation: Evaluation) -> None:
     minute_s = evaluation.at_s - evaluation.at_s % MINUTE_S
     found: tuple[Columns[Any], ...] = (evaluation.percentiles, evaluation.burns, evaluation.budgets)
     for table, rows in zip(TABLES, found, strict=True):
-        connection.execute(table.delete().where(table.c.at_s >= minute_s, table.c.at_s < minute_s + MINUTE_S))
+        execute_many(connection, _without(table, connection.dialect.name), [(minute_s, minute_s + MINUTE_S)])
         _insert(connection, table, rows)
 
 
@@ -52,31 +53,46 @@ def forget(connection: Connection, *, after_s: int) -> None:
 def _insert(connection: Connection, table: Table, rows: Columns[Any]) -> None:
     """Add the rows, of which those of one key but for their windows stand together."""
     names = tuple(column.name for column in table.columns)
-    shared = names.index(WINDOW) if WINDOW in names else 0
+    key = names.index(WINDOW) if WINDOW in names else 0
     for run in rows.runs:
+        held = [column[run.first : run.until] for column in rows.held]
+        shared = tuple(place for place, column in enumerate(held) if place < key or _is_one(column))
         text = _text(table, shared, run.several, connection.dialect.name)
-        waiting = _together(rows.held, run, shared=shared)
+        waiting = _together(held, run.several, shared=shared)
         while part := list(islice(waiting, max(ROWS_PER_STATEMENT // run.several, 1))):
             execute_many(connection, text, part)
 
 
-def _together(held: Sequence[Sequence[Any]], run: Run, *, shared: int) -> Iterator[tuple[Any, ...]]:
+def _is_one(column: Sequence[Any]) -> bool:
+    """Whether all rows say the same, as mostly of requests without a value: there are none."""
+    return column[0] == column[-1] and column.count(column[0]) == len(column)
+
+
+def _together(held: Sequence[Sequence[Any]], several: int, *, shared: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
     """The rows that belong together as one tuple: what they share, then the rest of each."""
-    columns = [column[run.first : run.until] for column in held]
-    key = (column[:: run.several] for column in columns[:shared])
-    rest = (column[number :: run.several] for number in range(run.several) for column in columns[shared:])
-    return zip(*key, *rest, strict=True)
+    own = [column for place, column in enumerate(held) if place not in shared]
+    once = (held[place][::several] for place in shared)
+    rest = (column[number::several] for number in range(several) for column in own)
+    return zip(*once, *rest, strict=True)
 
 
 @cache
-def _text(table: Table, shared: int, several: int, dialect: str) -> str:
-    """The statement for so many rows that share their first columns."""
+def _without(table: Table, dialect: str) -> str:
+    """The statement that takes out the figures from one moment up to another."""
+    first, until = ("$1", "$2") if dialect == "postgresql" else ("?1", "?2")
+    return f'DELETE FROM "{table.name}" WHERE at_s >= {first} AND at_s < {until}'  # noqa: S608  our own names alone
+
+
+@lru_cache(maxsize=256)
+def _text(table: Table, shared: tuple[int, ...], several: int, dialect: str) -> str:
+    """The statement for so many rows that share some columns."""
     mark = "${}" if dialect == "postgresql" else "?{}"
-    own = len(table.columns) - shared
+    own = [place for place in range(len(table.columns)) if place not in shared]
     rows = []
     for number in range(several):
-        first = shared + number * own
-        places = (*range(shared), *range(first, first + own))
-        rows.append(f"({', '.join(mark.format(place + 1) for place in places)})")
+        first = len(shared) + number * len(own)
+        numbers = {place: bound for bound, place in enumerate(shared)}
+        numbers |= {place: bound for bound, place in enumerate(own, first)}
+        rows.append(f"({', '.join(mark.format(numbers[place] + 1) for place in range(len(numbers)))})")
     names = ", ".join(f'"{column.name}"' for column in table.columns)
     return f'INSERT INTO "{table.name}" ({names}) VALUES {", ".join(rows)}'  # noqa: S608  our own names alone

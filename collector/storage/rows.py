@@ -5,6 +5,7 @@ them, they are shorter than eight bytes a bin, and reading one back costs micros
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import orjson
 
 from collector.storage.upsert import Row
 from collector.values.alerting import Alert, AlertKey
+from collector.values.columns import or_none
 from collector.values.deltas import (
     CounterRow,
     GaugeRow,
@@ -22,6 +24,7 @@ from collector.values.deltas import (
     SeriesKey,
     SloRow,
     StreamRow,
+    latency_rows,
 )
 from collector.values.histogram import Facts, Histogram, Layout, histogram, of_plain, plain
 
@@ -41,20 +44,18 @@ def series_key(row: Stored) -> SeriesKey:
 
 
 def rollups(rows: Sequence[LatencyRow], *, step_s: int) -> list[Row]:
-    """The rows of histograms. There are thousands at once, so their bins are summed and written together."""
-    if not rows:
+    """The rows of histograms. There are thousands at once, so they stay columns until the last moment."""
+    held = latency_rows(rows)
+    if not held:
         return []
-    counts = [row.histogram.counts for row in rows]
-    ends = np.cumsum([one.size for one in counts])
-    reached = np.concatenate(([0], np.cumsum(np.concatenate(counts))))
-    sums = np.diff(reached[ends], prepend=0).tolist()
-    texts = orjson.dumps(counts, option=orjson.OPT_SERIALIZE_NUMPY).decode()[2:-2].split("],[")
-    found = []
-    for row, count, text in zip(rows, sums, texts, strict=True):
-        one = row.histogram
-        facts = (count + one.zero_count, one.sum, one.min, one.max, one.layout.scale, one.zero_count, one.offset)
-        found.append((step_s, row.start_s, row.series.id, *facts, f"[{text}]"))
-    return found
+    of = held.histograms
+    cells = [of.counts[low:high] for low, high in zip(of.lows.tolist(), of.highs.tolist(), strict=True)]
+    written = orjson.dumps(cells, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+    texts = written[1:-1].replace("],[", "] [").split(" ")
+    scales = [layout.scale for layout in of.layout_at()]
+    place = repeat(step_s, len(held)), held.starts_s.tolist(), held.ids.tolist()
+    facts = of.totals().tolist(), of.sums.tolist(), or_none(of.mins), or_none(of.maxs)
+    return list(zip(*place, *facts, scales, of.zero_counts.tolist(), of.offsets.tolist(), texts, strict=True))
 
 
 def rollup_histogram(row: Stored, layout: Layout) -> Histogram:

@@ -11,6 +11,8 @@ from typing import Literal
 
 from slo.signals import ENVIRONMENT_LABEL, MODEL_LABEL, SERVICE_LABEL
 
+CAUSE = "cause"
+"""The annotation that says what burns a budget, and why that is thought."""
 State = Literal["pending", "firing", "resolved"]
 Pairs = tuple[tuple[str, str], ...]
 
@@ -92,6 +94,11 @@ def labels(key: AlertKey, more: Mapping[str, str | None]) -> Pairs:
         "burn_tier": key.tier,
     }
     return tuple(sorted((name, value) for name, value in values.items() if value))
+
+
+def with_cause(alert: Alert, text: str) -> Alert:
+    """The alert with its cause among the annotations, in the place of one that was known before."""
+    return replace(alert, annotations=tuple(sorted({**dict(alert.annotations), CAUSE: text}.items())))
 
 
 def runbook(name: str) -> str:

@@ -5,14 +5,14 @@ time they would take minutes. The text is the JSON array of `schema.rollup`, and
 begins at a digit that follows none, and its place in the array is the count of commas before it.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from collector.values.deltas import LatencyRow, SeriesKey
-from collector.values.histogram import Counts, Histogram, Layout
+from collector.values.deltas import LatencyRow, SeriesKey, latency_rows
+from collector.values.histogram import Counts, Histogram
+from collector.values.histograms import Histograms, side_by_side
 
 _COMMA, _ZERO, _NINE = b",09"
 
@@ -40,28 +40,26 @@ class Sheet:
 
 def sheets(rows: Iterable[LatencyRow]) -> list[Sheet]:
     """The histograms of rows, by layout."""
-    by_layout: defaultdict[Layout, list[LatencyRow]] = defaultdict(list)
-    for row in rows:
-        by_layout[row.series.layout].append(row)
+    held = latency_rows(rows)
     found = []
-    for mine in by_layout.values():
-        starts_s = np.array([row.start_s for row in mine], dtype=np.int64)
-        read = of([row.histogram for row in mine])
-        found.append(Sheet([row.series for row in mine], np.arange(len(mine)), starts_s, read))
+    for number in np.unique(held.histograms.layout_of).tolist():
+        mine = held.chosen(np.flatnonzero(held.histograms.layout_of == number))
+        found.append(Sheet(mine.series, np.arange(len(mine)), mine.starts_s, of(mine.histograms)))
     return found
 
 
-def of(histograms: Sequence[Histogram]) -> Bins:
+def of(histograms: Histograms | Iterable[Histogram]) -> Bins:
     """The bins of histograms, which share a layout."""
-    sizes = np.array([one.counts.size for one in histograms], dtype=np.int64)
-    counts = np.concatenate([one.counts for one in histograms])
+    held = histograms if isinstance(histograms, Histograms) else side_by_side(histograms)
+    sizes = held.highs - held.lows
+    owners = np.repeat(np.arange(sizes.size), sizes)
+    # Where the cells of each histogram begin, if all stood one behind another.
+    begins = np.cumsum(sizes) - sizes
+    places = np.arange(owners.size) + np.repeat(held.lows - begins, sizes)
+    counts = held.counts[places]
     used = np.flatnonzero(counts)
-    owners = np.repeat(np.arange(sizes.size), sizes)[used]
-    offsets = np.array([one.offset for one in histograms], dtype=np.int64)
-    # A cell lies as far behind its histogram's offset as behind its histogram's first cell.
-    shifts = offsets - (np.cumsum(sizes) - sizes)
-    zeros = np.array([one.zero_count for one in histograms], dtype=np.int64)
-    return Bins(owners, used + shifts[owners], counts[used], zeros)
+    owners = owners[used]
+    return Bins(owners, places[used] + (held.offsets - held.lows)[owners], counts[used], held.zero_counts)
 
 
 def parsed(texts: Sequence[str], offsets: Counts, zeros: Counts) -> Bins:

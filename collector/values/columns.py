@@ -78,7 +78,10 @@ def columns(kind: type[Row], rows: Iterable[Row] = ()) -> Columns[Row]:
 
 def or_none(column: NDArray[np.float64]) -> list[float | None]:
     """The numbers of a column, None where there is none (NaN)."""
+    unknown = np.flatnonzero(np.isnan(column))
+    if unknown.size == column.size:
+        return [None] * column.size
     listed: list[float | None] = column.tolist()
-    for place in np.flatnonzero(np.isnan(column)).tolist():
+    for place in unknown.tolist():
         listed[place] = None
     return listed

@@ -7,14 +7,17 @@ a repeated key in one statement and deadlocks on opposite orders).
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
-from collector.values.histogram import Histogram, Layout, merge
-from collector.values.measurement import Resource, Tally
+import numpy as np
+
+from collector.values.histogram import Counts, Histogram, Layout, merge
+from collector.values.histograms import Histograms, joined, side_by_side
+from collector.values.measurement import Resource, Tally, Whose
 
 Row = TypeVar("Row")
 
@@ -63,6 +66,12 @@ def series_of(who: Resource, model: str, signal: str, layout: Layout, *, censore
     return SeriesKey(latency, who.instance, layout, censored)
 
 
+@lru_cache(maxsize=16_384)
+def series_at(of: Whose, layout: Layout) -> SeriesKey:
+    """The same of whose latency it is."""
+    return series_of(of.resource, of.model, of.signal, layout, censored=of.censored)
+
+
 @dataclass(frozen=True, slots=True)
 class LatencyRow:
     """Values of one series in one step; sorted by step and number of the series, as its table is."""
@@ -70,6 +79,76 @@ class LatencyRow:
     series: SeriesKey
     start_s: int
     histogram: Histogram
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LatencyRows(Sequence[LatencyRow]):
+    """Rows of latencies as columns: row k says that `histograms[k]` is of `series[k]` in the step `starts_s[k]`. A row
+    is made when somebody asks for it."""
+
+    series: Sequence[SeriesKey]
+    starts_s: Counts
+    histograms: Histograms
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    def __iter__(self) -> Iterator[LatencyRow]:
+        return map(LatencyRow, self.series, self.starts_s.tolist(), self.histograms)
+
+    @overload
+    def __getitem__(self, place: int) -> LatencyRow: ...
+    @overload
+    def __getitem__(self, place: slice) -> "LatencyRows": ...
+    def __getitem__(self, place: int | slice) -> "LatencyRow | LatencyRows":
+        if isinstance(place, slice):
+            return LatencyRows(self.series[place], self.starts_s[place], self.histograms.chosen(place))
+        return LatencyRow(self.series[place], int(self.starts_s[place]), self.histograms[place])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LatencyRows | tuple):
+            return NotImplemented
+        return len(self) == len(other) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # columns are no key of anything
+
+    def chosen(self, places: Counts) -> "LatencyRows":
+        """Some of the rows, in the order of the places."""
+        series = [self.series[place] for place in places.tolist()]
+        return LatencyRows(series, self.starts_s[places], self.histograms.chosen(places))
+
+    def where(self, is_kept: Callable[[SeriesKey], bool]) -> "LatencyRows":
+        """The rows of some series."""
+        return self.chosen(np.flatnonzero([is_kept(one) for one in self.series]))
+
+    @property
+    def ids(self) -> Counts:
+        """The number of each row's series."""
+        return np.array([one.id for one in self.series], dtype=np.int64)
+
+
+_NO_ROWS = LatencyRows((), np.zeros(0, dtype=np.int64), side_by_side(()))
+
+
+def latency_rows(rows: Iterable[LatencyRow]) -> LatencyRows:
+    """The rows as columns."""
+    if isinstance(rows, LatencyRows):
+        return rows
+    several = list(rows)
+    if not several:
+        return _NO_ROWS
+    starts_s = np.array([row.start_s for row in several], dtype=np.int64)
+    return LatencyRows([row.series for row in several], starts_s, side_by_side(row.histogram for row in several))
+
+
+def joined_latencies(parts: Iterable[Iterable[LatencyRow]]) -> LatencyRows:
+    """The rows of all parts, one part's behind another's."""
+    several = [part for part in map(latency_rows, parts) if len(part)]
+    if len(several) <= 1:
+        return several[0] if several else _NO_ROWS
+    starts_s = np.concatenate([part.starts_s for part in several])
+    series = [one for part in several for one in part.series]
+    return LatencyRows(series, starts_s, joined([part.histograms for part in several]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +236,7 @@ class StreamRow:
 class Deltas:
     """All that one body, or several, add; to be committed as one."""
 
-    latencies: tuple[LatencyRow, ...] = ()
+    latencies: Sequence[LatencyRow] = ()
     slo: tuple[SloRow, ...] = ()
     gauges: tuple[GaugeRow, ...] = ()
     counters: tuple[CounterRow, ...] = ()
@@ -182,7 +261,7 @@ def concat(many: Iterable[Deltas]) -> Deltas:
     """Several as one, for a commit of several bodies: rows of one key and step folded, of a stream the latest kept."""
     parts = tuple(many)
     return Deltas(
-        folded_latencies(row for part in parts for row in part.latencies),
+        folded_latencies(joined_latencies(part.latencies for part in parts)),
         folded_slo(row for part in parts for row in part.slo),
         folded_gauges(row for part in parts for row in part.gauges),
         folded_counters(row for part in parts for row in part.counters),
@@ -194,11 +273,20 @@ def concat(many: Iterable[Deltas]) -> Deltas:
     )
 
 
-def folded_latencies(rows: Iterable[LatencyRow]) -> tuple[LatencyRow, ...]:
+def folded_latencies(rows: Iterable[LatencyRow]) -> LatencyRows:
+    found = latency_rows(rows)
+    if len(found) <= 1:
+        return found
+    ids = found.ids
+    order = np.lexsort((ids, found.starts_s))
+    again = (np.diff(ids[order]) == 0) & (np.diff(found.starts_s[order]) == 0)
+    if not again.any():
+        return found.chosen(order)
+
     def add(a: LatencyRow, b: LatencyRow) -> LatencyRow:
         return LatencyRow(a.series, a.start_s, merge(a.histogram, b.histogram))
 
-    return _folded(rows, latency_place, add)
+    return latency_rows(_folded(found, latency_place, add))
 
 
 def latency_place(row: LatencyRow) -> tuple[int, int]:

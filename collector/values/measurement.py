@@ -4,11 +4,15 @@ Times are the sender's, in nanoseconds since the epoch, as they came. A point wi
 counts from `start_ns` on, 0 when its sender does not say since when; one without is a delta over (start_ns, end_ns].
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import overload
 
 import numpy as np
 
 from collector.values.histogram import Counts, Floats, Histogram
+from collector.values.histograms import Histograms, side_by_side
 
 NS = 10**9
 """Nanoseconds in a second."""
@@ -55,6 +59,70 @@ class LatencyPoint:
     interval: Interval
     histogram: Histogram
     censored: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whose:
+    """Whose latency: all that tells one from another but for the layout of its buckets. Kept by who reads bodies, so
+    that what comes at every interval is the same object each time."""
+
+    resource: Resource
+    model: str
+    signal: str
+    censored: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeltaColumns:
+    """Latencies of deltas of which no interval need be remembered, side by side: `histograms[k]` is of `whose[k]` over
+    (starts_ns[k], ends_ns[k]]."""
+
+    whose: Sequence[Whose]
+    starts_ns: Counts
+    ends_ns: Counts
+    histograms: Histograms
+
+    def __iter__(self) -> Iterator[LatencyPoint]:
+        times = zip(self.starts_ns.tolist(), self.ends_ns.tolist(), strict=True)
+        for of, (start_ns, end_ns), histogram in zip(self.whose, times, self.histograms, strict=True):
+            yield LatencyPoint(of.resource, of.model, of.signal, Interval(start_ns, end_ns), histogram, of.censored)
+
+    def chosen(self, places: Counts) -> "DeltaColumns":
+        """Some of them, in the order of the places."""
+        whose = [self.whose[place] for place in places.tolist()]
+        return DeltaColumns(whose, self.starts_ns[places], self.ends_ns[places], self.histograms.chosen(places))
+
+
+NO_DELTAS = DeltaColumns((), np.zeros(0, np.int64), np.zeros(0, np.int64), side_by_side(()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LatencyPoints(Sequence[LatencyPoint]):
+    """The points of a body: deltas side by side, and behind them all others. A point of the former is made when
+    somebody asks for it."""
+
+    deltas: DeltaColumns = NO_DELTAS
+    others: tuple[LatencyPoint, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.deltas.whose) + len(self.others)
+
+    def __iter__(self) -> Iterator[LatencyPoint]:
+        return chain(self.deltas, self.others)
+
+    @overload
+    def __getitem__(self, place: int) -> LatencyPoint: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[LatencyPoint, ...]: ...
+    def __getitem__(self, place: int | slice) -> LatencyPoint | tuple[LatencyPoint, ...]:
+        return tuple(self)[place]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LatencyPoints | tuple):
+            return NotImplemented
+        return len(self) == len(other) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # columns are no key of anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +194,7 @@ class Tally:
 class Batch:
     """One body, read. `rejected` is the sender's fault and told to it; `ignored` is merely not for us."""
 
-    latencies: tuple[LatencyPoint, ...] = ()
+    latencies: Sequence[LatencyPoint] = ()
     events: tuple[EventPoint, ...] = ()
     counters: tuple[CounterPoint, ...] = ()
     gauges: tuple[GaugePoint, ...] = ()

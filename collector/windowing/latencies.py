@@ -154,7 +154,7 @@ class Latencies:
         """Take in histograms, of any age and in any order."""
         firsts_s = np.full(len(sheet.series), np.iinfo(np.int64).max)
         np.minimum.at(firsts_s, sheet.of, sheet.starts_s)
-        lanes = [self._lane(series, first_s) for series, first_s in zip(sheet.series, firsts_s.tolist(), strict=True)]
+        lanes = self._lanes_of(sheet.series, firsts_s.tolist())
         plane = self.planes[sheet.series[0].layout]
         plane.add(np.array(lanes, dtype=np.int64)[sheet.of], sheet.starts_s, sheet.bins)
 
@@ -190,6 +190,17 @@ class Latencies:
 
     def _read(self, lanes: Mapping[Layout, int], window_s: int) -> list[Buckets]:
         return [self.planes[layout].buckets(lane, window_s) for layout, lane in lanes.items()]
+
+    def _lanes_of(self, several: Sequence[SeriesKey], firsts_s: Sequence[int]) -> list[int]:
+        """The lane of each series, heard of from its first step on."""
+        known = list(map(self._lanes.get, several))
+        found = []
+        for series, first_s, held in zip(several, firsts_s, known, strict=True):
+            if held is None or first_s < held[0].first_s:
+                found.append(self._lane(series, first_s))
+            else:
+                found.append(held[1])
+        return found
 
     def _lane(self, series: SeriesKey, first_s: int) -> int:
         """The lane of a series that is heard of from then on."""

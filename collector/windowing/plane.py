@@ -47,7 +47,7 @@ class Plane:
     def add(self, lanes: Counts, starts_s: Counts, bins: Bins) -> None:
         """Add histograms of this layout, each to a lane in the step that begins at its start."""
         columns = bins.buckets - self._first
-        distinct = np.unique(lanes).size == lanes.size
+        distinct = _are_distinct(lanes, starts_s)
         if self._layout.scale is not None:
             clipped = np.clip(columns, UNDER, self._low.size - 1)
             distinct, columns = distinct and np.array_equal(clipped, columns), clipped
@@ -81,6 +81,13 @@ class Plane:
         row = self._rolling.window(window_s)[lane]
         used = np.flatnonzero(row)
         return Buckets(self._low[used], self._high[used], row[used])
+
+
+def _are_distinct(lanes: Counts, starts_s: Counts) -> bool:
+    """Whether no lane comes twice in a step."""
+    order = np.lexsort((lanes, starts_s))
+    again = (np.diff(lanes[order]) == 0) & (np.diff(starts_s[order]) == 0)
+    return not again.any()
 
 
 def found(sums: Counts, ranks: Counts) -> Counts:

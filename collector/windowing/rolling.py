@@ -13,8 +13,9 @@ it is short by less than one step at its far end: a tick up to 1 h, 1 m up to 6 
 or 1.7 % of the window at most; 0.15 % of 28 d). What lies in the future (a sender's clock ahead) counts at once.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ Cells = NDArray[np.uint32]
 RUNGS = ((0, 3600), (60, 21600), (600, 259200), (3600, 1 << 40))
 """(step, longest window held at it); the first step stands for the tick."""
 MAX_PIECES = 16
+MAX_STRETCHES = 8
+"""Steps, one behind another, up to which each is added by itself."""
 MAX_CELLS = 1 << 32
 DENSE = 32
 """Cells are close together when there are more than one in so many."""
@@ -90,21 +93,25 @@ class RollingCounts:
 
     def add(self, starts_s: Counts, cells: tuple[Counts, Counts], counts: Counts, *, distinct: bool = False) -> None:
         """Add counts at (lanes, columns), each in the step that begins at its `starts_s` (of any step length).
-        `distinct`: no cell comes twice."""
+        `distinct`: no cell comes twice in one step."""
         lanes, columns = cells
         if counts.size == 0:
             return
         self.reserve(int(lanes.max()))
-        flat, whole = lanes * self._columns + columns, None
+        flat = lanes * self._columns + columns
+        cuts = np.flatnonzero(np.diff(starts_s)) + 1
+        if cuts.size < MAX_STRETCHES:
+            for first, until in pairwise((0, *cuts.tolist(), flat.size)):
+                stretch = slice(first, until)
+                slab = _slab(flat[stretch], counts[stretch], distinct=distinct)
+                for rung in self._rungs:
+                    self._put(rung, _floor(int(starts_s[first]), rung.step_s), slab)
+            return
         for rung in self._rungs:
             floored = starts_s - starts_s % rung.step_s
             held = np.flatnonzero(floored > self._now_s - rung.longest_s)
             for start_s, chosen in _by_step(floored, held):
-                if chosen.size < flat.size:
-                    slab = _slab(flat[chosen], counts[chosen], distinct=distinct)
-                else:  # of one step, as what comes live mostly is: every rung takes the same
-                    slab = whole = whole or _slab(flat, counts, distinct=distinct)
-                self._put(rung, start_s, slab)
+                self._put(rung, start_s, _slab(flat[chosen], counts[chosen]))
 
     def advance(self, now_s: int) -> None:
         """Let leave what lies outside the windows that end now. Going back in time changes nothing."""
@@ -131,6 +138,9 @@ class RollingCounts:
         return [start_s for start_s in rung.slabs if after_s < start_s <= until_s]
 
     def _put(self, rung: _Rung, start_s: int, slab: Slab) -> None:
+        """Add what came in a step of a rung, if any of its windows holds it."""
+        if start_s <= self._now_s - rung.longest_s:
+            return
         cells, counts = slab.cells.astype(np.intp), slab.counts.astype(np.int64)
         for window_s, place in rung.windows:
             if start_s > self._now_s - window_s:
@@ -139,6 +149,10 @@ class RollingCounts:
         pieces.append(slab)
         if len(pieces) > MAX_PIECES:
             rung.slabs[start_s] = [_joined(pieces)]
+
+
+def _floor(start_s: int, step_s: int) -> int:
+    return start_s - start_s % step_s
 
 
 def _by_step(floored: Counts, held: Counts) -> Iterator[tuple[int, Counts]]:
@@ -173,7 +187,15 @@ def _narrow(cells: Counts, counts: Counts) -> Slab:
     return Slab(cells.astype(np.uint32), counts.astype(np.min_scalar_type(int(counts.max()))))
 
 
-def _joined(pieces: Iterable[Slab]) -> Slab:
-    pieces = list(pieces)
-    cells = np.concatenate([piece.cells for piece in pieces]).astype(np.int64)
-    return _slab(cells, np.concatenate([piece.counts.astype(np.int64) for piece in pieces]))
+def _joined(pieces: Sequence[Slab]) -> Slab:
+    """All that the pieces hold, as one."""
+    first, last = min(int(piece.cells.min()) for piece in pieces), max(int(piece.cells.max()) for piece in pieces)
+    if sum(piece.cells.size for piece in pieces) * DENSE <= last - first:
+        cells = np.concatenate([piece.cells for piece in pieces]).astype(np.int64)
+        return _slab(cells, np.concatenate([piece.counts.astype(np.int64) for piece in pieces]))
+    # Cells that lie close together are added up in their places rather than sorted.
+    sums = np.zeros(last - first + 1, dtype=np.int64)
+    for piece in pieces:
+        np.add.at(sums, piece.cells.astype(np.intp) - first, piece.counts.astype(np.int64))
+    used = np.flatnonzero(sums)
+    return _narrow(used + first, sums[used])

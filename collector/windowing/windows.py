@@ -1,9 +1,9 @@
 """Rolling windows over event time: the collector's memory of all that its evaluation asks (DESIGN 5, 6).
 
 Takes the rows that were committed (`Deltas`), live or read back at start; both are the same act. Gives, for the
-windows that end now: the buckets of each latency, the good and bad events of each objective, coverage, and who is
-alive. It keeps latencies by (environment, service, model, signal, source), all instances together, and one plane of
-rolling sums a layout of buckets, so that coarse histograms never spoil fine ones.
+windows that end now: the buckets of each latency, the good and bad events of each objective, coverage, who is alive,
+and what counters and gauges did lately. It keeps latencies by (environment, service, model, signal, source), all
+instances together, and one plane of rolling sums a layout of buckets, so that coarse histograms never spoil fine ones.
 
 An objective on a latency whose series have no events judged at their source is read from its histograms at the
 threshold as they come (`EventKey.basis` names the source). This needs the objectives, so a reload builds new windows
@@ -23,6 +23,7 @@ from collector.windowing.coverage import Coverage
 from collector.windowing.events import EventKey, EventRow, Events
 from collector.windowing.fleet import Fleet, Service
 from collector.windowing.latencies import MAX_KEPT, Latencies
+from collector.windowing.recent import Recent
 from slo.burn import STANDARD_WINDOWS_S, windows_s
 from slo.objective import Objective, Spec
 from slo.signals import LATENCY_METRICS
@@ -79,6 +80,7 @@ class Windows:
         self.began_s = now_s
         self.events = Events(plan.windows_s, tick_s=plan.tick_s, now_s=now_s)
         self.fleet = Fleet()
+        self.recent = Recent(now_s=now_s)
         self.latencies = Latencies(plan.windows_s, tick_s=plan.tick_s, now_s=now_s, kept_s=plan.service_windows_s)
         self._coverage: dict[Service, Coverage] = {}
         self._shares: dict[tuple[Service, int], float] = {}
@@ -93,6 +95,7 @@ class Windows:
         for row in rows.known:
             self._known((row.environment, row.service)).add(row.start_s)
         self.fleet.add(rows.instances, rows.gauges)
+        self.recent.add(rows.counters, rows.gauges)
 
     def add_sheet(self, sheet: Sheet) -> None:
         """Take in histograms, of any age and in any order; events that their senders judged come before."""
@@ -111,6 +114,7 @@ class Windows:
         self.latencies.advance(now_s)
         self.events.advance(now_s)
         self.fleet.forget(self.now_s)
+        self.recent.advance(self.now_s)
 
     def services(self) -> list[Service]:
         """Every (environment, service) heard of, sorted."""
@@ -143,9 +147,10 @@ class Windows:
 
     def _read(self, sheet: Sheet) -> Iterator[EventRow]:
         """The events of objectives that histograms tell, for models whose events nobody judges at the source."""
-        telling = [(number, told) for number, series in enumerate(sheet.series) for told in self._told(series)]
-        if not telling:
+        known = list(map(self._tells.get, sheet.series))
+        if not any(known) and None not in known:
             return
+        telling = [(number, told) for number, series in enumerate(sheet.series) for told in self._told(series)]
         order = np.argsort(sheet.of, kind="stable")
         edges = np.searchsorted(sheet.of[order], np.arange(len(sheet.series) + 1)).tolist()
         starts_s, rows = sheet.starts_s.tolist(), order.tolist()

@@ -69,6 +69,12 @@ def test_one_that_had_ended_before_is_not_told_again() -> None:
     assert (one.since_s, one.fired_s) == (20, 20)
 
 
+def test_a_cause_is_said_once_among_the_annotations() -> None:
+    one = Alert(KEY, "firing", 1, 1, (), (("summary", "x"), ("a", "b")))
+    found = alerting.with_cause(alerting.with_cause(one, "unknown"), "requests fail")
+    assert found.annotations == (("a", "b"), (alerting.CAUSE, "requests fail"), ("summary", "x"))
+
+
 def test_labels_are_those_of_the_key_over_any_other_and_none_is_empty() -> None:
     found = alerting.labels(KEY, {"owner": None, "team": "search", "service_name": "theirs", "notify": "page"})
     assert dict(found) == {

@@ -20,6 +20,8 @@ from collector.values.deltas import (
     SloRow,
     StreamRow,
     concat,
+    joined_latencies,
+    latency_rows,
 )
 from collector.values.histogram import Layout, from_values, histogram
 from collector.values.measurement import Tally
@@ -106,3 +108,27 @@ def test_a_commit_of_several_bodies_is_the_same_in_any_order(parts: list[Deltas]
     )
     keys = [(row.start_s, row.series.id) for row in one.latencies]
     assert keys == sorted(set(keys))
+
+
+@given(st.lists(some_deltas(until_s=60), max_size=4))
+def test_rows_of_latencies_are_the_same_as_columns(parts: list[Deltas]) -> None:
+    plain = [tuple(part.latencies) for part in parts]
+    together = joined_latencies(plain)
+    rows = [row for part in plain for row in part]
+    assert together == tuple(rows)
+    assert tuple(rows) == together
+    assert latency_rows(together) is together
+    assert [together[place] for place in range(len(together))] == rows
+    assert together[1:3] == tuple(rows[1:3])
+    assert together.ids.tolist() == [row.series.id for row in rows]
+    assert together.where(lambda series: series.instance == "i1") == tuple(
+        row for row in rows if row.series.instance == "i1"
+    )
+
+
+def test_columns_of_rows_equal_rows_alone_and_are_no_key() -> None:
+    rows = latency_rows([LatencyRow(KEY, 10, from_values([1.0]))])
+    assert rows != latency_rows([LatencyRow(KEY, 20, from_values([1.0]))])
+    assert rows != "rows"
+    with pytest.raises(TypeError):
+        hash(rows)

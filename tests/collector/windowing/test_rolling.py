@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collector.windowing.rolling import MAX_PIECES, RollingCounts, step_of
+from collector.windowing.rolling import MAX_PIECES, MAX_STRETCHES, RollingCounts, step_of
 
 COLUMNS = 3
 WINDOWS_S = (15, 60, 600, 7200, 86400, 2_419_200)
@@ -42,6 +42,22 @@ def test_cells_that_are_distinct_need_no_adding_up() -> None:
         for window_s in WINDOWS_S:
             assert held(rolling[0], window_s) == held(rolling[1], window_s)
     assert held(rolling[0], 2_419_200) == {}
+
+
+@pytest.mark.parametrize("apart", [1, 5000])
+def test_many_steps_at_once_are_those_one_by_one(apart: int) -> None:
+    """However many there are, and whether their cells lie close together or far apart when pieces are joined."""
+    events = [Event(900 + 10 * (n % 9), apart * (n % 4), n % COLUMNS, n + 1) for n in range(3 * MAX_PIECES)]
+    together, alone = (RollingCounts(COLUMNS, WINDOWS_S, tick_s=10, now_s=1000) for _ in range(2))
+    add(together, events)
+    assert len({event.start_s for event in events}) > MAX_STRETCHES
+    for event in events:
+        add(alone, [event])
+    for now_s in (1000, 1500, 5_000_000):
+        for one in (together, alone):
+            one.advance(now_s)
+        for window_s in WINDOWS_S:
+            assert held(together, window_s) == held(alone, window_s) == anew(events, window_s, tick_s=10, now_s=now_s)
 
 
 def anew(events: list[Event], window_s: int, *, tick_s: int, now_s: int) -> dict[tuple[int, int], int]:

@@ -1,0 +1,153 @@
+"""Where the fields of many protobuf messages stand, found for all of them in step.
+
+Messages of one type that a protobuf library wrote hold their fields in the order of their numbers. So all of them are
+walked together: at each field that the type has, those that have it next are read and moved on, by a few calls of
+numpy however many they are. A message in which anything else stands (a field that the type does not name, or one out
+of order) is not at its end after the last field, and `whole` says so: whoever asks reads that one by protobuf.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collector.values.histogram import Counts, Floats
+
+VARINT, FIXED64, BYTES = 0, 1, 2
+MORE = 0x80
+_VARINT_BYTES = 10
+_EIGHT = np.arange(8)
+_PAD = bytes(16)
+"""Behind the last message: what is absent is read there, as 0."""
+
+Octets = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A field of a type: its number below 16, how the wire writes it, and whether it may come again."""
+
+    number: int
+    wire: int
+    repeated: bool = False
+
+    @property
+    def tag(self) -> int:
+        return self.number << 3 | self.wire
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of every message. `at` is where its value begins and `size` how many bytes it takes, all that repeat it
+    together with what stands between; `value` is the number that a varint is."""
+
+    has: Flags  # (messages)
+    at: Counts  # (messages)
+    size: Counts  # (messages)
+    value: NDArray[np.uint64]  # (messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """The fields of messages by their numbers; of those that are not `whole` nothing else holds."""
+
+    data: Octets
+    fields: dict[int, Field]
+    whole: Flags  # (messages)
+
+    def doubles(self, number: int) -> Floats:
+        """A field of eight bytes as a double; 0 where it is absent."""
+        return self._eight(number).view("<f8")[:, 0]
+
+    def integers(self, number: int) -> Counts:
+        """A field of eight bytes as a whole number, negative when it is beyond 63 bits; 0 where it is absent."""
+        return self._eight(number).view("<i8")[:, 0]
+
+    def signed(self, number: int) -> Counts:
+        """A varint in zigzag."""
+        value = self.fields[number].value
+        found: Counts = (value >> np.uint64(1)).astype(np.int64) ^ -(value & np.uint64(1)).astype(np.int64)
+        return found
+
+    def inner(self, number: int, kinds: Iterable[Kind]) -> "Walked":
+        """The fields of the messages that a field of bytes holds; of none where it is absent."""
+        of = self.fields[number]
+        return walk(self.data, of.at, of.at + of.size, kinds)
+
+    def octets(self, number: int) -> Octets:
+        """A field of bytes, that of one message behind that of the one before."""
+        of = self.fields[number]
+        shifts = np.repeat(of.at - (np.cumsum(of.size) - of.size), of.size)
+        found: Octets = self.data[np.arange(shifts.size) + shifts]
+        return found
+
+    def _eight(self, number: int) -> Octets:
+        octets: Octets = self.data[self.fields[number].at[:, None] + _EIGHT]
+        return octets
+
+
+def in_step(messages: Sequence[bytes], kinds: Iterable[Kind]) -> Walked:
+    """The fields of whole messages of one type; `kinds` are the type's, by ascending number."""
+    # No tag is 0: what stands between two messages ends the first.
+    data = np.frombuffer(b"\0".join((*messages, _PAD)), np.uint8)
+    sizes = np.fromiter(map(len, messages), np.int64, len(messages))
+    begins = np.cumsum(sizes + 1) - sizes - 1
+    return walk(data, begins, begins + sizes, kinds)
+
+
+def walk(data: Octets, begins: Counts, ends: Counts, kinds: Iterable[Kind]) -> Walked:
+    """The same of messages that lie anywhere in `data`, which ends in a pad. What follows a message must be no field of
+    it, or the message is not taken for whole."""
+    at, nothing = begins.copy(), np.zeros(begins.size, np.int64)
+    absent = Field(np.zeros(begins.size, np.bool_), nothing + _pad(data), nothing, nothing.astype(np.uint64))
+    found = {kind.number: _field(data, at, kind, absent) for kind in kinds}
+    return Walked(data, found, at == ends)
+
+
+def _field(data: Octets, at: Counts, kind: Kind, absent: Field) -> Field:
+    """Read the field of those messages that have it next, and move them on."""
+    has = data[at] == kind.tag
+    count = np.count_nonzero(has)
+    if not count:
+        return absent
+    if kind.repeated:
+        begin = np.where(has, at, absent.at)
+        again = has
+        while again.any():
+            _, _, end = _value(data, at + 1, kind.wire)
+            np.copyto(at, end, where=again)
+            again = data[at] == kind.tag
+        return Field(has, begin, np.where(has, at - begin, 0), absent.value)
+    begin, value, end = _value(data, at + 1, kind.wire)
+    if count == at.size:
+        at[:] = end
+        return Field(has, begin, end - begin, value)
+    np.copyto(at, end, where=has)
+    size, value = np.where(has, end - begin, 0), np.where(has, value, absent.value)
+    return Field(has, np.where(has, begin, absent.at), size, value)
+
+
+def _value(data: Octets, at: Counts, wire: int) -> tuple[Counts, NDArray[np.uint64], Counts]:
+    """Where the values that stand there begin, the number that each is or begins with, and where they end."""
+    first = data[at]
+    if wire == FIXED64:
+        return at, first.astype(np.uint64), at + 8
+    value, behind = (first & (MORE - 1)).astype(np.uint64), at + 1
+    more = np.flatnonzero(first >= MORE)
+    for place in range(1, _VARINT_BYTES):
+        if more.size == 0:
+            break
+        octet = data[at[more] + place]
+        value[more] |= (octet & (MORE - 1)).astype(np.uint64) << np.uint64(7 * place)
+        behind[more] += 1
+        more = more[octet >= MORE]
+    if wire == VARINT:
+        return at, value, behind
+    return behind, value, np.minimum(behind + np.minimum(value, np.uint64(data.size)).astype(np.int64), _pad(data))
+
+
+def _pad(data: Octets) -> int:
+    """Where the pad begins."""
+    return data.size - len(_PAD)

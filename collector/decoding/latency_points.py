@@ -1,0 +1,264 @@
+"""The histogram points of a body: the plain ones read side by side, all others one by one.
+
+Both ways say the same (`point_columns` says what is plain, `distribution` whatever is wrong with the rest). Deltas of
+which nothing need be remembered stay columns all the way; the others become objects here, for each has a past of its
+own. What a point says in its attributes is read once and kept, for it says the same at every interval.
+"""
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import cast
+
+import numpy as np
+from opentelemetry.proto.metrics.v1.metrics_pb2 import DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK
+
+from collector.decoding import point_columns, sealed, wire
+from collector.decoding.distribution import Distributions
+from collector.decoding.intervals import Of, interval
+from collector.decoding.point_columns import Read
+from collector.values.histogram import Counts, Histogram
+from collector.values.histograms import joined
+from collector.values.measurement import (
+    NO_DELTAS,
+    DeltaColumns,
+    Interval,
+    LatencyPoint,
+    LatencyPoints,
+    RejectedError,
+    Whose,
+)
+from slo.signals import (
+    BY_NAME,
+    CENSORED,
+    CLASS,
+    LATENCY_METRICS,
+    PROMPT_TOKENS,
+    SIGNAL,
+    SYNTHETIC_CLASS,
+    TTFT_BY_PROMPT,
+    TTFT_STRATA,
+    UNKNOWN_MODEL,
+    Metric,
+)
+
+SPLIT: dict[str, tuple[str, dict[str, str]]] = {
+    CENSORED.name: (SIGNAL, {metric.sql: metric.sql for metric in LATENCY_METRICS}),
+    TTFT_BY_PROMPT.name: (PROMPT_TOKENS, TTFT_STRATA),
+}
+"""The metrics that hold several latencies: the attribute that tells them apart, and the signal of each value."""
+NO_VALUE = "point without a recorded value"
+SYNTHETIC = "latency of synthetic traffic"
+
+
+def said_of(point: sealed.Point, ignored: wire.Reasons) -> wire.Said | None:
+    """What a point says in its attributes; None, and counted, when it says that it has no value. Raises
+    `RejectedError`."""
+    if point.flags & DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK:
+        ignored.add(NO_VALUE)
+        return None
+    if point.time_unix_nano == 0:
+        raise RejectedError("a point without a time")
+    return wire.said(point.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What a point says in its attributes, and whose latency that makes it."""
+
+    said: wire.Said
+    whose: Whose
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Series:
+    """What names the latencies of a metric of a sender, beside their attributes, which are field `attributes`."""
+
+    sender: wire.Sender
+    metric: Metric
+    attributes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """The points of one metric, as objects and as bytes, the first of them number `first` of the body."""
+
+    of: Of
+    series: _Series
+    points: Sequence[sealed.Point]
+    octets: Sequence[bytes]
+    first: int
+
+
+@dataclass(slots=True)
+class _Columns:
+    """Which of the points of one shape stay columns: their rows there, their places in the body, and whose they are."""
+
+    rows: list[int] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    whose: list[Whose] = field(default_factory=list)
+
+    def add(self, named: Sequence[_Named | None], *, first: int, behind: int) -> None:
+        """Take those that are plain of points from row `first` on, whose places are so much further."""
+        found = [(row, one.whose) for row, one in enumerate(named, first) if one is not None]
+        self.rows.extend(row for row, _ in found)
+        self.places.extend(row + behind for row, _ in found)
+        self.whose.extend(whose for _, whose in found)
+
+
+class LatencyReading:
+    """The histogram points of one body: `add` those of each metric, then `read` them all. What is refused is counted
+    in `rejected` and `ignored`."""
+
+    def __init__(self, rejected: wire.Reasons, ignored: wire.Reasons) -> None:
+        self._rejected = rejected
+        self._ignored = ignored
+        self._added = 0
+        self._waiting: dict[str, list[_Waiting]] = {shape: [] for shape in point_columns.SHAPES}
+        self._deltas: list[tuple[Counts, DeltaColumns]] = []
+        self._others: list[tuple[int, LatencyPoint]] = []
+        self._alone: list[tuple[int, Of, Whose, Interval]] = []
+        self._distributions = Distributions()
+
+    def add(self, of: Of, shape: str, data: sealed.Data) -> None:
+        """Take the points of a metric of that shape."""
+        series = _series(of.sender, of.metric.name, point_columns.SHAPES[shape].attributes)
+        self._waiting[shape].append(_Waiting(of, series, data.data_points, sealed.points(data), self._added))
+        self._added += len(data.data_points)
+
+    def read(self) -> LatencyPoints:
+        """All that can be read; what is no column in the order it came in."""
+        for shape, waiting in self._waiting.items():
+            if waiting:
+                octets = [one for metric in waiting for one in metric.octets]
+                self._read_together(waiting, point_columns.SHAPES[shape].read(octets))
+        others = sorted([*self._others, *self._read_alone()], key=itemgetter(0))
+        return LatencyPoints(_joined(self._deltas), tuple(point for _, point in others))
+
+    def _read_together(self, waiting: Sequence[_Waiting], read: Read) -> None:
+        """Take what is plain, and put the rest by."""
+        found = _Columns()
+        until = 0
+        for metric in waiting:
+            first, until = until, until + len(metric.octets)
+            named = _names(metric.series, read, first, until)
+            for place in [place for place, one in enumerate(named) if one is None] if None in named else ():
+                self._put_by(metric, place)
+            if metric.of.is_plain:
+                found.add(named, first=first, behind=metric.first - first)
+            else:
+                self._take(metric, read, first, named)
+        if found.whose:
+            self._deltas.append((np.array(found.places), _deltas(read, np.array(found.rows), found.whose)))
+
+    def _take(self, metric: _Waiting, read: Read, first: int, named: Sequence[_Named | None]) -> None:
+        """Take points of whose stream or interval something is remembered."""
+        places = np.flatnonzero([one is not None for one in named])
+        chosen, of = read.histograms.chosen(first + places), metric.of
+        if of.cumulative:  # it speaks of its whole life
+            chosen = chosen.without_extremes()
+        times = zip(read.starts_ns[first + places].tolist(), read.ends_ns[first + places].tolist(), strict=True)
+        for place, (start_ns, end_ns), histogram in zip(places.tolist(), times, chosen.apart(), strict=True):
+            one = named[place]
+            assert one is not None, "these are chosen"
+            found = _point(one.whose, interval(of, start_ns, end_ns, one.said), histogram)
+            self._others.append((metric.first + place, found))
+
+    def _put_by(self, metric: _Waiting, place: int) -> None:
+        """Have a point read alone, or refuse it."""
+        of, point = metric.of, metric.points[place]
+        try:
+            said = said_of(point, self._ignored)
+            if said is None:
+                return
+            if said.texts.get(CLASS) == SYNTHETIC_CLASS:
+                self._ignored.add(SYNTHETIC)
+                return
+            whose = _whose(metric.series, said)
+            when = interval(of, point.start_time_unix_nano, point.time_unix_nano, said)
+        except RejectedError as error:
+            self._rejected.add(f"{of.metric.name}: {error}")
+            return
+        self._alone.append((metric.first + place, of, whose, when))
+        if metric.series.attributes == point_columns.SHAPES["histogram"].attributes:
+            self._distributions.add_explicit(cast("sealed.ExplicitPoint", point), cumulative=of.cumulative)
+        else:
+            self._distributions.add_exponential(cast("sealed.ExponentialPoint", point), cumulative=of.cumulative)
+
+    def _read_alone(self) -> Iterator[tuple[int, LatencyPoint]]:
+        for (place, of, whose, when), histogram in zip(self._alone, self._distributions.read(), strict=True):
+            if isinstance(histogram, str):
+                self._rejected.add(f"{of.metric.name}: {histogram}")
+            else:
+                yield place, _point(whose, when, histogram)
+
+
+def _names(series: _Series, read: Read, first: int, until: int) -> list[_Named | None]:
+    """What the points say in their attributes; None of those that are not plain."""
+    attributes, plain = read.attributes[first:until], read.plain[first:until]
+    if plain.all():
+        return [_named(series, raw) for raw in attributes]
+    return [_named(series, raw) if is_plain else None for raw, is_plain in zip(attributes, plain.tolist(), strict=True)]
+
+
+def _point(whose: Whose, when: Interval, histogram: Histogram) -> LatencyPoint:
+    return LatencyPoint(whose.resource, whose.model, whose.signal, when, histogram, whose.censored)
+
+
+def _deltas(read: Read, places: Counts, whose: Sequence[Whose]) -> DeltaColumns:
+    ends_ns, histograms = read.ends_ns[places], read.histograms.chosen(places)
+    # A start beyond the end is a clock that was set, as in `interval`.
+    return DeltaColumns(whose, np.minimum(read.starts_ns[places], ends_ns), ends_ns, histograms)
+
+
+def _joined(parts: Sequence[tuple[Counts, DeltaColumns]]) -> DeltaColumns:
+    """The columns of both shapes, in the order in which they came."""
+    if len(parts) <= 1:
+        return parts[0][1] if parts else NO_DELTAS
+    columns = [part for _, part in parts]
+    together = DeltaColumns(
+        [one for part in columns for one in part.whose],
+        np.concatenate([part.starts_ns for part in columns]),
+        np.concatenate([part.ends_ns for part in columns]),
+        joined([part.histograms for part in columns]),
+    )
+    return together.chosen(np.argsort(np.concatenate([places for places, _ in parts])))
+
+
+@functools.lru_cache(maxsize=1_024)
+def _series(sender: wire.Sender, metric: str, attributes: int) -> _Series:
+    return _Series(sender, BY_NAME[metric], attributes)
+
+
+@functools.lru_cache(maxsize=16_384)
+def _kept(series: _Series, raw: bytes) -> _Named | None:
+    """What attributes say; None when the point is to be read alone, or not at all."""
+    try:
+        said = wire.said(sealed.repeated(raw, series.attributes))
+        if said.texts.get(CLASS) == SYNTHETIC_CLASS:
+            return None
+        return _Named(said, _whose(series, said))
+    except RejectedError:
+        return None
+
+
+def _named(series: _Series, raw: bytes) -> _Named | None:
+    return _kept(series, raw) if len(raw) <= wire.MAX_KEPT_BYTES else None
+
+
+def _whose(series: _Series, said: wire.Said) -> Whose:
+    """Whose latency a point is. Raises `RejectedError`."""
+    metric = series.metric
+    return Whose(series.sender.resource, said.model or UNKNOWN_MODEL, _signal(metric, said), metric is CENSORED)
+
+
+def _signal(metric: Metric, said: wire.Said) -> str:
+    """The signal of a latency, as SQL has it."""
+    key, signals = SPLIT.get(metric.name, ("", {}))
+    if not key:
+        return metric.sql
+    found = said.texts.get(key, "")
+    if found not in signals:
+        raise RejectedError(f"{key} is {found!r}: use one of {', '.join(sorted(signals))}")
+    return signals[found]

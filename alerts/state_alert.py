@@ -26,11 +26,11 @@ from slo.trouble import (
     SILENT_S,
     STALLED_AGE_S,
     STALLED_OVERDUE,
+    STEP_LABEL,
     TELEMETRY_ABSENT,
     TROUBLES,
 )
 
-STEP_LABEL = "policy_step"
 LOOK_S = 60
 ABSENT_LOOK_S = SILENT_S - TROUBLES[TELEMETRY_ABSENT].for_s
 """With the `for` of the alert the silence that counts. The last minute is waited out as `for`: a Prometheus that was

@@ -17,6 +17,4 @@ def trouble_alert(spec: Spec, trouble: Trouble, expr: str, said: Said, links: Li
 
 def owner_labels(spec: Spec) -> dict[str, str]:
     """Who owns a service as a whole: the owner of its objectives, where they have one and the same."""
-    owners = {objective.owner for objective in spec.objectives}
-    (owner, *others) = sorted(found or "" for found in owners)
-    return {} if others or not owner else {"owner": owner}
+    return {} if spec.owner is None else {"owner": spec.owner}

@@ -288,6 +288,12 @@ class Spec(_Model):
         return self
 
     @property
+    def owner(self) -> str | None:
+        """Who owns the service as a whole: the owner of its objectives, where they have one and the same."""
+        owners = {objective.owner for objective in self.objectives}
+        return owners.pop() if len(owners) == 1 else None
+
+    @property
     def hash(self) -> str:
         """Sixteen hex digits over the whole spec: shows a half-rolled fleet."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]

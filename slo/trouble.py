@@ -1,6 +1,6 @@
 """Alerts on a state rather than a burn: their names, who is told, and the numbers that decide them (DESIGN 4.6).
 
-The Prometheus rules of `alerts` and the collector's own evaluation (`collector/trouble.py`, `collector/burning.py`)
+The Prometheus rules of `alerts` and the collector's own evaluation (`collector/judging`)
 judge the same states in two languages; both read this room, so that neither path rings where the other is silent.
 `TROUBLES` is the table: one row an alert. The numbers stand below their alert's name, for each is of a kind of its own.
 
@@ -33,6 +33,8 @@ FORGOTTEN_S = 3 * 86400
 BUDGET_EXHAUSTED = "LLMBudgetExhausted"
 BUDGET_POLICY = "LLMBudgetPolicy"
 """A step of an objective's `policy` is due: told as the step says, of all models together."""
+STEP_LABEL = "policy_step"
+"""The label of that alert that says which step, by the budget left: `50%`."""
 
 EMPTY_REPLIES = "LLMEmptyReplies"
 CLIENT_ERROR_SURGE = "LLMClientErrorSurge"

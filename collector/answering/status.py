@@ -15,6 +15,7 @@ from slo.burn import Tier, tiers, windows_s
 from slo.objective import Objective, Spec
 from slo.quantity import duration_text
 from slo.signals import ALL_MODELS, SIGNALS, SOURCES
+from slo.trouble import BUDGET_POLICY
 
 State = Literal["ok", "burning", "exhausted", "no_data"]
 _FIGURES = ("count", "censored", *QUANTILES, "max", "at_least", "rel_error", "coverage")
@@ -131,7 +132,7 @@ def _state(budget: BudgetRow | None, alerts: Sequence[Alert]) -> State:
         return "no_data"
     if budget.remaining <= 0:
         return "exhausted"
-    return "burning" if any(alert.state == "firing" for alert in alerts) else "ok"
+    return "burning" if any(one.state == "firing" and one.key.name != BUDGET_POLICY for one in alerts) else "ok"
 
 
 def _tier(tier: Tier) -> dict[str, Any]:

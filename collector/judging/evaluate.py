@@ -7,7 +7,7 @@ stand with counts of 0 and no burn; an unknown value is None, never 0.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from collector.judging import drift_alert, trouble
+from collector.judging import drift_alert, service_trouble
 from collector.judging.burning import Promise, judge
 from collector.judging.percentiles import PercentileRow, percentiles
 from collector.judging.track import tracks
@@ -42,7 +42,7 @@ def evaluate(
     """Judge the windows, which were advanced to this very moment. `alerts` are those pending or firing after the last
     evaluation, `drifts` those open then."""
     judgement = judge(windows, list(_promises(windows)), alerts=alerts)
-    troubles = trouble.wanted(windows, alerts=alerts, now_s=now_s)
+    troubles = service_trouble.wanted(windows, judgement.budgets, alerts=alerts, now_s=now_s)
     drifts = tuple(drifts)
     drifting = drift_alert.wanted(drifts, plan=windows.plan, now_s=now_s)
     held, changed = next_alerts([*judgement.wanted, *troubles, *drifting], alerts, now_s=now_s)

@@ -5,13 +5,23 @@ decide them stand in `slo/trouble.py`, which the Prometheus rules of `alerts` re
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from collector.values import alerting
+from collector.judging.trouble_alert import Said, named, spec_of, trouble_alert
 from collector.values.alerting import Alert, AlertKey, Wanted
 from collector.windowing.fleet import Life, Service
 from collector.windowing.windows import Windows
+from slo.objective import Spec
 from slo.signals import LAST_TOKEN_AGE, OVERDUE
-from slo.trouble import ENGINE_STALLED, FORGOTTEN_S, SILENT_S, STALLED_AGE_S, STALLED_OVERDUE, TELEMETRY_ABSENT
+from slo.trouble import (
+    ENGINE_STALLED,
+    FORGOTTEN_S,
+    SILENT_S,
+    STALLED_AGE_S,
+    STALLED_OVERDUE,
+    TELEMETRY_ABSENT,
+    TROUBLES,
+)
 
 PARTIAL = "partial"
 LISTENED_S = 60
@@ -21,15 +31,15 @@ LISTENED_S = 60
 def wanted(windows: Windows, *, alerts: Mapping[AlertKey, Alert], now_s: int) -> Iterator[Wanted]:
     """The alerts of this kind that should fire now. `alerts` are those that were pending or firing."""
     for environment, service in windows.services():
-        spec = windows.plan.spec(service)
-        if spec is None or spec.environment not in ("", environment):
+        spec = spec_of(windows.plan, (environment, service))
+        if spec is None:
             continue
         stalled = _stalled_instances(windows, (environment, service), now_s)
         if stalled:
-            yield _stalled(environment, service, stalled)
+            yield _stalled(spec, environment, stalled)
         life = windows.fleet.life((environment, service))
         if life is not None and not spec.elastic:
-            yield from _absent(windows, environment, service, life, alerts=alerts, now_s=now_s)
+            yield from _absent(windows, spec, AlertKey(TELEMETRY_ABSENT, environment, service), life, alerts=alerts)
 
 
 def _stalled_instances(windows: Windows, service: Service, now_s: int) -> dict[str, int]:
@@ -51,51 +61,38 @@ def _stalled_instances(windows: Windows, service: Service, now_s: int) -> dict[s
     return most
 
 
-def _stalled(environment: str, service: str, stalled: dict[str, int]) -> Wanted:
-    key = AlertKey(ENGINE_STALLED, environment, service)
-    listed = ", ".join(f"{instance or 'unnamed'} ({count} overdue)" for instance, count in sorted(stalled.items())[:5])
-    return _page(
-        key,
-        summary=f"An engine of {service} holds requests and gives no token.",
-        description=(
-            f"{service}: {len(stalled)} instance(s) hold requests past their deadline and have given no token for "
-            f"{STALLED_AGE_S} s or longer: {listed}."
+def _stalled(spec: Spec, environment: str, stalled: Mapping[str, int]) -> Wanted:
+    listed = named(f"{instance or 'unnamed'} ({count} overdue)" for instance, count in stalled.items())
+    return trouble_alert(
+        spec,
+        AlertKey(ENGINE_STALLED, environment, spec.service),
+        TROUBLES[ENGINE_STALLED],
+        Said(
+            f"An engine of {spec.service} holds requests and gives no token.",
+            f"{spec.service}: {len(stalled)} instance(s) hold requests past their deadline and have given no token for "
+            f"{STALLED_AGE_S} s or longer: {listed}.",
         ),
     )
 
 
 def _absent(
-    windows: Windows, environment: str, service: str, life: Life, *, alerts: Mapping[AlertKey, Alert], now_s: int
+    windows: Windows, spec: Spec, key: AlertKey, life: Life, *, alerts: Mapping[AlertKey, Alert]
 ) -> Iterator[Wanted]:
-    key = AlertKey(TELEMETRY_ABSENT, environment, service)
+    now_s, service = windows.now_s, spec.service
     listened = now_s - windows.began_s >= LISTENED_S
     silence_s = now_s - life.last_s
     if SILENT_S <= silence_s < FORGOTTEN_S and (listened or key in alerts):
-        yield _page(
-            key,
-            summary=f"Nothing has been heard of {service} for five minutes.",
-            description=(
-                f"{service}: every instance is silent, so nothing is known of its objectives: the service, its "
-                "sidecars, or the way from them is down."
-            ),
+        said = Said(
+            f"Nothing has been heard of {service} for five minutes.",
+            f"{service}: every instance is silent, so nothing is known of its objectives: the service, its sidecars, "
+            "or the way from them is down.",
         )
+        yield trouble_alert(spec, key, TROUBLES[key.name], said)
     lost = life.lost(now_s=now_s, silent_s=SILENT_S) if silence_s < SILENT_S else 0
-    part = AlertKey(TELEMETRY_ABSENT, environment, service, tier=PARTIAL)
+    part = replace(key, tier=PARTIAL)
     if lost and (listened or part in alerts):
-        routed: dict[str, str | None] = {"severity": "warning", "notify": "ticket"}
-        yield Wanted(
-            part,
-            "firing",
-            alerting.labels(key, routed),
-            alerting.annotations(
-                summary=f"Some instances of {service} have not been heard for five minutes.",
-                description=f"{service}: {lost} instance(s) fell silent in the last hour and no new one took over.",
-                runbook_url=alerting.runbook(part.name),
-            ),
+        said = Said(
+            f"Some instances of {service} have not been heard for five minutes.",
+            f"{service}: {lost} instance(s) fell silent in the last hour and no new one took over.",
         )
-
-
-def _page(key: AlertKey, *, summary: str, description: str) -> Wanted:
-    routed: dict[str, str | None] = {"severity": "critical", "notify": "page"}
-    told = alerting.annotations(summary=summary, description=description, runbook_url=alerting.runbook(key.name))
-    return Wanted(key, "firing", alerting.labels(key, routed), told)
+        yield trouble_alert(spec, part, replace(TROUBLES[key.name], notify="ticket"), said)

@@ -32,7 +32,7 @@ from collector.values.histogram import Counts
 from collector.values.quantile import split_at
 from collector.windowing.events import ACTIVE_S
 from slo.objective import Objective, Spec
-from slo.signals import ALL_MODELS, LATENCY_METRICS, SOURCES
+from slo.signals import ALL_MODELS, LATENCY_METRICS, SIGNALS, SOURCES
 
 IDS_PER_QUESTION = 500
 ROWS_AT_ONCE = 2_000
@@ -256,7 +256,8 @@ def _columns(events: Iterable[Sequence[Any]], width: int) -> tuple[Counts, ...]:
 def _fired(connection: Connection, services: set[str]) -> Iterator[Fired]:
     """Every stored firing of a burn tier, begun and ended."""
     table = schema.alert_event
-    mine = (table.c.tier != "", table.c.state != "pending", table.c.service.in_(sorted(services)))
+    names = [signal.alert for signal in SIGNALS.values()]
+    mine = (table.c.name.in_(names), table.c.state != "pending", table.c.service.in_(sorted(services)))
     open_: dict[tuple[str, ...], Fired] = {}
     for row in connection.execute(select(table).where(*mine).order_by(table.c.at_s)):
         key = (row.environment, row.service, row.model, row.objective, row.tier)

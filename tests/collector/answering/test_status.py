@@ -11,6 +11,7 @@ from collector.values.alerting import Alert, AlertKey
 from collector.values.columns import columns
 from collector.values.verdicts import BudgetRow, BurnRow
 from slo.objective import Spec, parse
+from slo.trouble import BUDGET_POLICY
 from tests.collector.drift_scene import DRIFT
 
 AT_S = 1_800_000_000
@@ -42,6 +43,10 @@ def firing(model: str = "*") -> Alert:
     return Alert(
         key, "firing", AT_S - 60, AT_S - 60, (("notify", "page"), ("severity", "critical")), (("summary", "x."),)
     )
+
+
+def due() -> Alert:
+    return replace(firing(), key=AlertKey(BUDGET_POLICY, "", "chat", "*", "ttft", "50%"))
 
 
 def evaluation(
@@ -87,6 +92,7 @@ STATES = {
     "kept": (evaluation(budgets=(budget("*"),)), (), "ok"),
     "an alert fires": (evaluation(budgets=(budget("*"),)), (firing(),), "burning"),
     "the budget is spent": (evaluation(budgets=(budget("*", remaining=0.0),)), (firing(),), "exhausted"),
+    "a step of the policy is due": (evaluation(budgets=(budget("*"),)), (due(),), "ok"),
     "another model's alert": (evaluation(budgets=(budget("*"),)), (firing("m"),), "ok"),
     "nothing counted": (
         evaluation(budgets=(BudgetRow(AT_S, "", "chat", "*", "ttft", 0, 0, 0.0, 1.0, None, 0.0, "counts"),)),

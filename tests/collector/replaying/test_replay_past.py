@@ -17,6 +17,7 @@ from collector.values.deltas import Deltas
 from slo import objective
 from slo.objective import Spec
 from slo.signals import ALL_MODELS
+from slo.trouble import BUDGET_POLICY
 from tests.collector import scene, stores
 from tests.collector.scene import NOW_S
 
@@ -28,8 +29,8 @@ def spec(threshold: str = "500ms", name: str = "ttft") -> tuple[Spec, ...]:
     return objective.parse(TTFT.format(name=name, threshold=threshold))
 
 
-def alert(state: str, since_s: int, tier: str = "fast") -> Alert:
-    key = AlertKey("LLMTTFTBudgetBurn", "", "chat", ALL_MODELS, "ttft", tier)
+def alert(state: str, since_s: int, tier: str = "fast", name: str = "LLMTTFTBudgetBurn") -> Alert:
+    key = AlertKey(name, "", "chat", ALL_MODELS, "ttft", tier)
     return Alert(key, state, since_s, START_S, (("notify", "page"),), ())  # type: ignore[arg-type]
 
 
@@ -136,7 +137,8 @@ def test_what_the_past_cannot_answer_is_named_with_its_reason(tmp_path: object, 
 def test_the_firings_that_were_are_read_with_their_ends(database: str) -> None:
     alerts = (alert("pending", START_S - 5), alert("firing", START_S), alert("resolved", START_S + 60))
     rows = Deltas(slo=(scene.slo(START_S, 1, 0),), known=KNOWN)
-    found = read(database, rows, spec(), (*alerts, alert("firing", START_S + 70, "slow")))
+    step = alert("firing", START_S + 80, "50%", BUDGET_POLICY)
+    found = read(database, rows, spec(), (*alerts, alert("firing", START_S + 70, "slow"), step))
     key = "", "chat", ALL_MODELS, "ttft"
     assert sorted(found.fired, key=lambda one: one.from_s) == [
         Fired(*key, "fast", "page", START_S, START_S + 60),

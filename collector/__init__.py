@@ -12,18 +12,20 @@ clocks, threads, chance or a database's connection; the others take values and g
 beside the folders.
 
     the ground        errors schema spec_watch*
-    values            histogram quantile measurement deltas bins columns verdicts alerting words
-    decoding          otlp sealed wire points distribution spans span_shapes
+    values            histogram histograms quantile measurement deltas bins columns verdicts alerting words
+    decoding          otlp sealed wire points intervals latency_points point_columns fields distribution spans
+                      span_shapes
     folding           rollup streams precedence admission
-    windowing         windows latencies events coverage fleet rolling plane
+    windowing         windows latencies events coverage fleet rolling plane recent trail
     judging           evaluate track track_windows burning burn_alert trouble percentiles drift drift_watch
-                      drift_alert usual mix
+                      drift_alert usual mix cause evidence quiet service_trouble share_trouble saturation gpu_trouble
+                      trouble_alert lasting policy
     storage           database* revisions* sqlite_file* stacks* read_only* commit* recall* figures* drift_past*
-                      retention* journal* leader* sql_views ddl* partitions* upsert* rows
+                      retention* journal* leader* sql_views ddl* partitions* upsert* rows causes* evidence_past*
     keeping           store* ledger* tallies upkeep* reader*
     doors             address connection* listener* gate tls* post* rpc* body intake* reply
     telling           notice notify* receivers* webhook notified*
-    ticking           ticks* drifting*
+    ticking           ticks* drifting* attributing*
     pages             view page charts standing alert_lines history*
     answering         status exposition samples selfmetrics readiness desk* service* questions* asked answers
                       reads* ondemand*

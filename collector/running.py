@@ -147,6 +147,7 @@ class _Collector:
                 await self._until_told(doors, Desk(store, ticks, self._settings.version))
                 await ticks.settled()
                 await ticks.drifting.stop()
+                await ticks.attributing.stop()
                 await notifier.last_word(LAST_WORD_S)
         finally:
             await store.close()

@@ -75,6 +75,16 @@ def _objective(*, key: bool = True) -> Column[str]:
     return _text("objective", "Name of the objective in slo.yaml.", key=key)
 
 
+def _whose() -> tuple[Column[str], ...]:
+    return _environment(), _service(), _model()
+
+
+def _of_alert(name: str, tier: str) -> tuple[Column[str], ...]:
+    """What tells an alert from others, as its table words the name and the tier."""
+    of = _text("name", name, key=True), _model(), _objective(), _text("tier", tier, key=True)
+    return _environment(), _service(), *of
+
+
 def _start() -> Column[int]:
     return _whole("start_s", "Start of the step; a multiple of step_s.", key=True)
 
@@ -129,9 +139,7 @@ percentile = _table(
     "percentile",
     "Latency percentiles of a rolling window, as of at_s; from merged histograms, never averaged.",
     _whole("at_s", "Moment of the evaluation; the window ends here.", key=True),
-    _environment(),
-    _service(),
-    _model(),
+    *_whose(),
     _text("signal", "ttft, tpot, e2e or another latency of the wire.", key=True),
     _text("source", "Who measured: proxy, middleware, engine or otel.", key=True),
     _whole("window_s", "Length of the window.", key=True),
@@ -153,9 +161,7 @@ burn_rate = _table(
     "burn_rate",
     "Burn rate of each objective over each rolling window, as of at_s.",
     _whole("at_s", "Moment of the evaluation; the window ends here.", key=True),
-    _environment(),
-    _service(),
-    _model(),
+    *_whose(),
     _objective(),
     _whole("window_s", "Length of the window.", key=True),
     _whole("good", "Good events of the window."),
@@ -171,9 +177,7 @@ budget = _table(
     "budget",
     "Error budget of each objective over its own period, as of at_s.",
     _whole("at_s", "Moment of the evaluation; the period ends here.", key=True),
-    _environment(),
-    _service(),
-    _model(),
+    *_whose(),
     _objective(),
     _whole("good", "Good events of the period."),
     _whole("bad", "Bad events of the period."),
@@ -189,9 +193,7 @@ drift = _table(
     "drift",
     "Latencies whose p95 shifted against its own past at that time of day, from when to when.",
     _whole("since_s", "When the shift began.", key=True),
-    _environment(),
-    _service(),
-    _model(),
+    *_whose(),
     _text("signal", "ttft, tpot or e2e.", key=True),
     _text("source", "Who measured: proxy, middleware, engine or otel.", key=True),
     _real("effect", "Relative change against what is usual then: 0.25 is a quarter longer."),
@@ -205,12 +207,10 @@ drift = _table(
 alert = _table(
     "alert",
     "The present state of each alert that ever left ok.",
-    _environment(),
-    _service(),
-    _text("name", "Alert name, as LLMTTFTBudgetBurn.", key=True),
-    _model(),
-    _objective(),
-    _text("tier", "Burn tier (fast, medium, slow, long or a name given); '' for other alerts.", key=True),
+    *_of_alert(
+        "Alert name, as LLMTTFTBudgetBurn.",
+        "Burn tier (fast, medium, slow, long or a name given); '' for other alerts.",
+    ),
     _text("state", "pending (the long window burns, the short one not yet), firing or resolved."),
     _whole("since_s", "When it entered this state."),
     _text("severity", "critical, warning or info."),
@@ -224,16 +224,26 @@ alert_event = _table(
     "alert_event",
     "Every transition of every alert.",
     _whole("at_s", "When the transition happened.", key=True),
-    _environment(),
-    _service(),
-    _text("name", "Alert name.", key=True),
-    _model(),
-    _objective(),
-    _text("tier", "Burn tier; '' for other alerts.", key=True),
+    *_of_alert("Alert name.", "Burn tier; '' for other alerts."),
     _text("state", "State entered: pending, firing or resolved.", key=True),
     _whole_or_null("fired_s", "When the firing began that this belongs to; NULL when it never fired."),
     _text("labels", "What receivers were told as labels, as a JSON object."),
     _text("annotations", "What was said of it then, as a JSON object."),
+)
+
+alert_cause = _table(
+    "alert_cause",
+    "Why each burn alert pended or fired, as far as the evidence tells: one row for each time that it did, kept up to "
+    "date while it lasts. The same in words is the annotation cause of alert and alert_event.",
+    _whole("since_s", "When the alert left ok.", key=True),
+    *_of_alert("Alert name.", "Burn tier."),
+    _whole("at_s", "Moment that the evidence reaches to."),
+    _text("kind", "What burns the budget, in one word: decode_slower, errors ... (docs/numbers.md), or unknown."),
+    _real("confidence", "How sure that is, 0 to 1; of unknown, how sure the nearest was."),
+    _text("instance", "The one instance that it is alone with; '' when it is of all together."),
+    _text("evidence", "What speaks for it, as a JSON array of sentences."),
+    _whole("length_s", "Length of the stretch of time before at_s that was looked at."),
+    _whole("before_s", "End of the stretch of the same length that it was compared with, in which nothing burned."),
 )
 
 gauge = _table(
@@ -241,9 +251,7 @@ gauge = _table(
     "Gauges of each instance (KV occupancy, queue, requests in flight ...) by step.",
     _step(),
     _start(),
-    _environment(),
-    _service(),
-    _model(),
+    *_whose(),
     _text("instance", "service.instance.id of the sender.", key=True),
     _text("name", "Name of the gauge: the metric's without its namespace, dots as underscores.", key=True),
     _text("attribute", "Rank or signal the value speaks of; '' when the gauge has none.", key=True),
@@ -261,9 +269,7 @@ counter = _table(
     "Increase of counters (requests by outcome, tokens, preemptions, heartbeats ...) of each instance by step.",
     _step(),
     _start(),
-    _environment(),
-    _service(),
-    _model(),
+    *_whose(),
     _text("instance", "service.instance.id of the sender.", key=True),
     _text("source", "Who counted: proxy, middleware, engine or otel.", key=True),
     _text("name", "Name of the counter: the metric's without its namespace, dots as underscores.", key=True),
@@ -309,9 +315,7 @@ slo_count = _table(
     "Good and bad events of each objective by step, as its sender judged them.",
     _step(),
     _start(),
-    _environment(),
-    _service(),
-    _model(),
+    *_whose(),
     _objective(),
     _text("objective_hash", "Hash over every field that decides good or bad.", key=True),
     _whole("good", "Good events of the step."),

@@ -21,12 +21,14 @@ READ_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One message. `kind` is the alerts' own label (page or ticket), `names` what fires or has ended."""
+    """One message. `kind` is the alerts' own label (page or ticket), `names` what fires or has ended; messages of the
+    same `group` speak of the same incident."""
 
     at_s: float
     kind: str
     status: str
     names: tuple[str, ...]
+    group: str = ""
 
     @property
     def text(self) -> str:
@@ -41,7 +43,9 @@ def notification(body: object, at_s: float) -> Notification | None:
     alerts = [alert for alert in objects_at(body, "alerts") if object_at(alert, "labels")]
     is_page = any(object_at(alert, "labels").get("notify") == "page" for alert in alerts)
     names = dict.fromkeys(_name(alert) for alert in alerts if alert.get("status") == status)
-    return Notification(at_s, "page" if is_page else "ticket", status, tuple(names))
+    group = body.get("groupKey")
+    kind = "page" if is_page else "ticket"
+    return Notification(at_s, kind, status, tuple(names), group if isinstance(group, str) else "")
 
 
 def _name(alert: Object) -> str:

@@ -50,6 +50,7 @@ class AlertStatus:
     notify: str = ""
     since_s: float | None = None
     text: str = ""
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,7 @@ def _alert(item: Object) -> AlertStatus:
         notify=text_at(item, "notify"),
         since_s=number_at(item, "since_s"),
         text=visible(text_at(said, "description") or text_at(said, "summary")),
+        cause=visible(text_at(said, "cause")),
     )
 
 

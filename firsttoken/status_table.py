@@ -210,6 +210,8 @@ def _alert(some: Sequence[AlertStatus], at_s: float | None) -> Iterator[Renderab
     yield line.append(f" ({models})", "dim") if models else line
     if first.text and first.state == "firing":
         yield Padding(Text(first.text), (0, 0, 0, 8))
+    if cause := next((one.cause for one in some if one.cause), ""):
+        yield Padding(Text(f"cause: {cause}"), (0, 0, 0, 8))
 
 
 def milliseconds(seconds: float | None) -> str:

@@ -51,7 +51,8 @@ LIMITS: dict[str, dict[str, str]] = {
     "distribution": {"MAX_BUCKETS": "buckets of a histogram; a point with more is refused by name"},
     "spans": {
         "MAX_COLUMNS": "models times latencies in the spans of one sender; the rest is `other`",
-        "MAX_SHAPES": "shapes tried on the spans of one length in one body; what fits none is read alone",
+        "MAX_SHAPES": "shapes remembered of spans of one length; what fits none is read alone",
+        "MAX_LENGTHS": "lengths of spans of which shapes are remembered",
         "MAX_SHAPED_BYTES": "a longer span is read alone",
     },
     "measurement": {
@@ -96,8 +97,24 @@ LIMITS: dict[str, dict[str, str]] = {
         "MAX_INSTANCES": "instances of a service remembered; the longest silent is forgotten",
         "FRESH_S": "a gauge says nothing of now once it is older",
     },
+    "recent": {
+        "MAX_TRAILS": "counters and gauges whose last minutes are held for alerts on requests, engines and GPUs; "
+        "further ones wait until others fall silent",
+    },
+    "trouble_alert": {"MAX_NAMED": "instances or GPUs that an alert names; the rest are counted"},
     "drift": {"MAX_CLIMB_MINUTES": "minutes of a climb that its size is told by"},
     "drift_watch": {"MAX_WATCHED": "latencies watched for drift, those with the most requests"},
+    "cause": {"MOST_APART": "instances looked at one by one for a cause that all together do not show"},
+    "attributing": {
+        "MAX_AT_ONCE": "alerts whose causes are sought at once, the most urgent first; the others wait a tick",
+        "MAX_LENGTH_S": "of an alert's short window that is looked at for its cause, the latest",
+        "MAX_LOOK_BACK_S": "how far back a time is sought to compare with, in which nothing burned",
+        "WAIT_S": "a tick waits for the cause of an alert that begins by then, and by half a tick",
+    },
+    "evidence_past": {
+        "MAX_ROWS": "rows of two gauges that are read for a cause; of more their ends are not known",
+        "MAX_SERIES": "latencies of one service's instances that are looked at for a cause",
+    },
     "ticks": {"MAX_UNSAVED": "transitions of alerts that wait for a database that is away; the oldest are lost"},
     "notify": {
         "MAX_NOTICES": "alerts that anybody is told of, the most urgent first",
@@ -148,6 +165,6 @@ NO_LIMITS = {
     "distribution": {"MAX_LOG2_S", "MAX_SHIFT", "MAX_ZERO_S"},
     "histogram": {"MAX_SCALE"},
     "options": {"MAX_TICK_S"},
-    "rolling": {"MAX_CELLS", "MAX_PIECES"},
+    "rolling": {"MAX_CELLS", "MAX_PIECES", "MAX_STRETCHES"},
 }
 """Constants called MAX that nobody meets: edges of a format, or of our own arithmetic."""

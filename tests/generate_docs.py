@@ -25,8 +25,10 @@ COMMANDS = (
     "alerts build",
     "alerts check",
     "dashboards build",
+    "dashboards check",
     "demo-server",
     "capacity load",
+    "capacity certify",
     "status",
 )
 

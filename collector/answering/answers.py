@@ -101,10 +101,22 @@ class _Told(_Answer):
     annotations: dict[str, str]
 
 
+class Cause(_Answer):
+    """Why a burn alert is what it is, as far as the evidence tells; the same in one line is the annotation `cause`."""
+
+    kind: str = Field(description="unknown, or what burns the budget", examples=["decode_slower"])
+    confidence: float = Field(description="how sure that is, 0 to 1; of unknown, how sure the nearest was")
+    instance: str = Field(description="the one instance that it is alone with; empty when it is of all together")
+    evidence: list[str] = Field(description="what speaks for it, a sentence each")
+    at_s: int = Field(description="moment that the evidence reaches to")
+    before_s: int = Field(description="end of the stretch of time that it was compared with, in which nothing burned")
+
+
 class Alert(_Told):
     """An alert as it stands."""
 
     since_s: int = Field(description="when it entered this state")
+    cause: Cause | None = Field(description="null where none was sought")
 
 
 class Transition(_Told):

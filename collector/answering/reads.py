@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 from collector import schema
 from collector.answering import ondemand
 from collector.answering.asked import AlertsAsked, BudgetAsked, BurnAsked, PercentilesAsked, Whose, cursor
+from collector.storage import causes
 from slo.quantity import duration_text
 
 MAX_PRESENT = 5_000
@@ -62,11 +63,11 @@ def budgets(connection: Connection, asked: BudgetAsked, *, now_s: int) -> Found:
 
 
 def present(connection: Connection, asked: AlertsAsked) -> list[Row]:
-    """The alerts that are pending or firing, sorted."""
+    """The alerts that are pending or firing, sorted, each with its cause where one was sought."""
     table = schema.alert
     mine = (table.c.state != "resolved", *_equal(table, asked))
     question = select(table).where(*mine).order_by(*table.primary_key).limit(MAX_PRESENT)
-    return [_told(row) for row in _rows(connection, question)]
+    return causes.told([_told(row) for row in _rows(connection, question)], causes.latest(connection))
 
 
 def transitions(connection: Connection, asked: AlertsAsked, *, now_s: int) -> Found:

@@ -16,7 +16,7 @@ from collector.pages.history import Ended
 from collector.pages.standing import Tone
 from collector.telling.notify import Deliveries
 from collector.values import words
-from collector.values.alerting import Alert
+from collector.values.alerting import CAUSE, Alert
 from collector.values.verdicts import DriftRow
 from slo.signals import ALL_MODELS, DRIFT_OF_MIX, SIGNALS
 
@@ -27,7 +27,8 @@ _TONES: dict[str, Tone] = {"page": "bad", "ticket": "warn"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One trouble: looming, firing or ended. `who` names its tiers and models."""
+    """One trouble: looming, firing or ended. `who` names its tiers and models, `cause` what is behind it, where
+    that was sought."""
 
     title: str
     of: str
@@ -37,6 +38,7 @@ class Line:
     when: str
     text: str
     url: str
+    cause: str = ""
 
 
 def active(alerts: Iterable[Alert], *, now_s: int) -> list[Line]:
@@ -128,6 +130,7 @@ def _active(group: Sequence[Alert], now_s: int) -> Line:
         when=f"for {words.duration(max(now_s - min(alert.since_s for alert in group), 0))}",
         text=said.get("description") or said.get("summary", ""),
         url=_link(said.get("runbook_url", "")),
+        cause=_cause(dict(alert.annotations) for alert in group),
     )
 
 
@@ -144,7 +147,13 @@ def _over(group: Sequence[Ended]) -> Line:
         when=f"{clock(fired_s)}, lasted {words.duration(ended_s - fired_s)}",
         text=said.get("description") or said.get("summary", ""),
         url=_link(said.get("runbook_url", "")),
+        cause=_cause(orjson.loads(one.annotations) for one in (first, *group)),
     )
+
+
+def _cause(said: Iterable[Mapping[str, str]]) -> str:
+    """What the first of them says that knows it."""
+    return next((text for one in said if (text := one.get(CAUSE))), "")
 
 
 def _link(url: str) -> str:

@@ -80,6 +80,7 @@ def pieces(now_s: int, limits: Limits, *, whole: bool) -> Iterator[Piece]:
 def lifetimes(limits: Limits) -> Iterator[tuple[ColumnElement[int], int]]:
     """What is dropped by the moment. An instance is remembered until nothing of it is left in pieces that go whole."""
     yield schema.alert_event.c.at_s, limits.events_s
+    yield schema.alert_cause.c.since_s, limits.events_s
     yield schema.drift.c.since_s, limits.events_s
     yield schema.instance.c.last_s, limits.counts_s + LONGEST_PIECE_S
     yield schema.batch.c.at_s, limits.batches_s

@@ -94,6 +94,18 @@ def _alert_events() -> View:
     )
 
 
+def _alert_causes() -> View:
+    table = schema.alert_cause
+    since, at = moment(table.c.since_s).label("since"), moment(table.c.at_s).label("at")
+    return view(
+        "alert_causes",
+        "Why each burn alert pended or fired, with timestamps.",
+        select(since, at, *table.c),
+        since="When the alert left ok, as a timestamp in UTC.",
+        at="Moment that the evidence reaches to, as a timestamp in UTC.",
+    )
+
+
 def _drifts() -> View:
     table = schema.drift
     since, until = moment(table.c.since_s).label("since"), moment(table.c.until_s).label("until")
@@ -140,6 +152,7 @@ VIEWS: tuple[View, ...] = (
     *_figures("budgets", schema.budget, "Error budgets of the objectives"),
     _alerts(),
     _alert_events(),
+    _alert_causes(),
     _drifts(),
     _instances(),
     _latencies(),

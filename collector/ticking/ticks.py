@@ -19,10 +19,11 @@ from sqlalchemy.engine import Connection
 from collector.errors import UnavailableError
 from collector.judging.evaluate import Evaluation, evaluate
 from collector.keeping.store import Store
-from collector.storage import commit, drift_past, figures, journal, recall
+from collector.storage import causes, commit, drift_past, figures, journal, recall
 from collector.storage.leader import Alone, Leader
 from collector.telling.notice import notice
 from collector.telling.notify import Notifier
+from collector.ticking.attributing import Attributing
 from collector.ticking.drifting import Drifting
 from collector.values.alerting import Alert, AlertKey
 
@@ -71,6 +72,7 @@ class Ticks:
     ticked: asyncio.Condition = field(default_factory=asyncio.Condition)
     listeners: list[Callable[[Evaluation], None]] = field(default_factory=list)
     drifting: Drifting = field(init=False)
+    attributing: Attributing = field(init=False)
     _term: int | None = None
     _active: dict[AlertKey, Alert] = field(default_factory=dict)
     _ended: dict[AlertKey, Alert] = field(default_factory=dict)
@@ -81,6 +83,7 @@ class Ticks:
 
     def __post_init__(self) -> None:
         self.drifting = Drifting(self.store)
+        self.attributing = Attributing(self.store)
 
     @property
     def alerts(self) -> Sequence[Alert]:
@@ -93,13 +96,14 @@ class Ticks:
         return sorted(self._ended.values(), key=lambda alert: alert.since_s, reverse=True)
 
     async def resume(self) -> None:
-        """Take up alerts and drifts where the last process left them."""
+        """Take up alerts, their causes and drifts where the last process left them."""
         known = await self.store.read(recall.alerts)
         self._active = {key: alert for key, alert in known.items() if alert.state != "resolved"}
         since_s = int(self.clock()) - KEPT_ENDED_S
         ended = await self.store.read(lambda connection: recall.ended(connection, since_s=since_s))
         self._ended = {key: alert for key, alert in ended.items() if not self._fires(key)}
         await self.drifting.resume()
+        await self.attributing.resume()
 
     async def run(self) -> None:
         """Tick until cancelled."""
@@ -150,6 +154,9 @@ class Ticks:
         windows = self.store.ledger.windows
         windows.advance(at_s)
         evaluation = evaluate(windows, alerts=self._active, now_s=at_s, drifts=self.drifting.open)
+        if self.tallies.leads:
+            await self.attributing.seek(evaluation)
+        evaluation = self.attributing.told(evaluation)
         self._follow(evaluation)
         self.latest = evaluation
         if self.tallies.leads:
@@ -243,6 +250,7 @@ class Ticks:
 
     async def _kept(self, evaluation: Evaluation) -> None:
         unsaved, drifts, tick_s = list(self._unsaved), self.drifting.unsaved, self.store.ledger.plan.tick_s
+        findings = self.attributing.unsaved
         due = figures.is_due(evaluation, self._figures_s)
 
         def work(connection: Connection) -> None:
@@ -252,6 +260,7 @@ class Ticks:
             if due:
                 figures.write(connection, evaluation)
             drift_past.write(connection, drifts)
+            causes.write(connection, findings)
             latest = {alert.key: alert for alert in (*unsaved, *evaluation.alerts)}
             commit.write_alerts(connection, list(latest.values()), unsaved)
 
@@ -263,6 +272,7 @@ class Ticks:
         else:
             self._unsaved = self._unsaved[len(unsaved) :]
             self.drifting.saved(drifts)
+            self.attributing.saved(findings)
             self._figures_s = evaluation.at_s if due else self._figures_s
 
     async def settled(self) -> None:
@@ -270,3 +280,4 @@ class Ticks:
         works = [work for work in (self._keeping, self._hearing) if work is not None]
         if works:
             await asyncio.wait(works, timeout=SETTLE_S)
+        await self.attributing.settled()

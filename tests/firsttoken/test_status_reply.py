@@ -43,7 +43,13 @@ def test_the_alerts_of_everything_are_read_and_what_is_left_out() -> None:
         1699999700,
         "60 of 100 events were bad",
     )
-    assert second.text == "s"
+    assert (second.text, second.cause) == ("s", "")
+
+
+def test_a_cause_from_the_wire_is_made_visible() -> None:
+    (found,) = read(status(objective()) | {"alerts": [alert(annotations={"cause": "a\x1b[31mb"})]}).alerts
+    assert "\x1b" not in found.cause
+    assert found.cause.startswith("a")
 
 
 @pytest.mark.parametrize(("share", "name"), [(0.5, "p50"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99"), (0.999, "p999")])

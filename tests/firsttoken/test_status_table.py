@@ -62,6 +62,13 @@ def test_what_the_collector_left_out_is_said() -> None:
     assert "41 further objectives" in shown(160, objective(), total=42)
 
 
+def test_what_burns_is_told_with_its_cause_also_while_it_only_looms() -> None:
+    for urgency in ("firing", "pending"):
+        said = alert(state=urgency, annotations={"cause": "requests fail, 100 % sure: failed 25 %"})
+        assert "        cause: requests fail, 100 % sure: failed 25 %" in shown(160, objective(), alerts=[said])
+    assert "cause" not in shown(160, objective(), alerts=[alert()])
+
+
 def test_one_trouble_is_told_once_the_most_urgent_first() -> None:
     found = [
         alert(tier="slow", notify="ticket", model="m"),

@@ -171,6 +171,7 @@ def test_alerts_are_those_of_now_and_what_happened_to_them(database: str) -> Non
     now, today, first, search = over(database, ask)
     assert [(one["name"], one["state"], one["notify"]) for one in now] == [("B", "firing", "page")]
     assert now[0]["annotations"] == {"summary": "it burns"}
+    assert now[0]["cause"] is None
     assert [(one["name"], one["state"]) for one in today.rows] == [("B", "firing"), ("A", "resolved"), ("A", "firing")]
     assert (len(first.rows), first.next is None) == (1, False)
     assert [one["name"] for one in search.rows] == ["B"]

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from collector.pages.alert_lines import active, clock, drifts, ended, unheard
 from collector.pages.history import Ended
 from collector.telling.notify import Deliveries
-from collector.values.alerting import Alert, AlertKey
+from collector.values.alerting import Alert, AlertKey, with_cause
 from tests.collector.drift_scene import DRIFT
 
 NOW_S = 1_800_000_000
@@ -50,6 +50,12 @@ def test_tiers_and_models_of_one_trouble_are_one_line() -> None:
     assert (line.text, line.when) == ("* burns.", "for 5 min")
 
 
+def test_the_cause_is_told_of_the_first_that_knows_it() -> None:
+    first, other = alert("firing", "page"), with_cause(alert("firing", "page", model="m"), "requests fail")
+    assert active([first, other], now_s=NOW_S)[0].cause == "requests fail"
+    assert active([first], now_s=NOW_S)[0].cause == ""
+
+
 def past(fired_s: int, ended_s: int, *, model: str = "*", objective: str = "ttft", tier: str = "fast") -> Ended:
     said = '{"summary": "S."}'
     return Ended("LLMTTFTBudgetBurn", "chat", model, objective, tier, fired_s, ended_s, said)
@@ -60,6 +66,11 @@ def test_what_is_over_says_when_and_how_long() -> None:
     assert (line.of, line.who, line.state, line.tone) == ("chat · ttft", "fast", "ended", "none")
     assert line.when == "2027-01-15 08:00:00 UTC, lasted 1 min 30 s"
     assert line.text == "S."
+
+
+def test_what_is_over_still_says_what_it_was() -> None:
+    one = replace(past(40, 60, model="m"), annotations='{"summary": "S.", "cause": "requests fail"}')
+    assert [line.cause for line in ended([past(40, 60), one])] == ["requests fail"]
 
 
 def test_alerts_of_one_trouble_that_overlapped_are_one() -> None:

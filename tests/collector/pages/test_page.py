@@ -12,6 +12,7 @@ from collector.answering.status import status
 from collector.pages import page
 from collector.pages.view import MAX_MODELS, Page, Seen
 from collector.pages.view import page as made_page
+from collector.values.alerting import with_cause
 from slo.objective import parse
 from slo.signals import KV_OCCUPANCY
 from tests.collector import browser, exports
@@ -74,6 +75,14 @@ def test_the_page_answers_first_and_is_well_formed() -> None:
     ]
     places = [html.index(text) for text in order]
     assert places == sorted(places)
+
+
+def test_an_alert_shows_what_is_behind_it_and_escapes_it() -> None:
+    one = with_cause(alert("firing", "page"), "requests fail (instance <b> alone), 100 % sure: failed 25 %")
+    html = page.front(seen(made.FULL, one)).replace("\u00a0", " ")
+    read(html)
+    assert "<b>Cause:</b> requests fail (instance &lt;b&gt; alone), 100 % sure: failed 25 %." in html
+    assert "Cause:" not in page.front(full())
 
 
 def test_an_empty_page_says_so_in_words() -> None:

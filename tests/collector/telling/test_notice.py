@@ -1,7 +1,7 @@
 """Notices: stable labels, and moments as receivers read them."""
 
 from collector.telling.notice import Notice, notice, objective_url, rfc3339
-from collector.values.alerting import Alert, AlertKey
+from collector.values.alerting import Alert, AlertKey, with_cause
 
 KEY = AlertKey("LLMTTFTBudgetBurn", "prod", "chat", "*", "ttft", "fast")
 LABELS = (("alertname", KEY.name), ("notify", "page"), ("owner", ""), ("service_name", "chat"))
@@ -22,6 +22,12 @@ def test_a_firing_alert_has_no_end() -> None:
     assert (found.starts_at_s, found.ends_at_s, found.fires) == (100, None, True)
     assert found.url == "http://c:1/objectives/chat/ttft"
     assert dict(found.annotations) == {"summary": "Budget burns.", "dashboard_url": found.url}
+
+
+def test_a_cause_that_is_known_is_told() -> None:
+    one = with_cause(alert("firing"), "requests fail, 100 % sure")
+    assert dict(told(one).annotations)["cause"] == "requests fail, 100 % sure"
+    assert told(one).fingerprint == told(alert("firing")).fingerprint
 
 
 def test_an_ended_alert_ends_when_it_was_resolved() -> None:

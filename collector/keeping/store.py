@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import DataError, IntegrityError, ProgrammingError
+from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from collector.errors import GapError, UnavailableError
@@ -50,7 +50,8 @@ STOPPING = "the collector is stopping: send again later"
 _MAY_PASS: tuple[type[Exception], ...] = (*FAULTS, GapError)
 _UNHURRIED = text("SET LOCAL idle_in_transaction_session_timeout = '120s'")
 """Who reads the past holds nobody up, and makes sense of one page before it asks for the next."""
-_OUR_FAULT = (IntegrityError, DataError, ProgrammingError)
+_OUR_FAULT = (IntegrityError, DataError)
+"""What a body itself may be refused for. A table that is gone or may not be written is no body's fault."""
 
 log = logging.getLogger(__name__)
 

@@ -168,6 +168,22 @@ def test_a_body_that_cannot_be_stored_spoils_no_other(database: str, monkeypatch
     asyncio.run(story())
 
 
+def test_a_table_that_is_gone_is_the_databases_fault_and_no_bodys(database: str) -> None:
+    """Senders are told to come again: what they hold counts once somebody has put it right."""
+
+    async def story() -> None:
+        async with store(database) as one:
+            await one.write(lambda connection: connection.execute(text("ALTER TABLE slo_count RENAME TO away")))
+            with pytest.raises(UnavailableError, match="slo_count"):
+                await count(one, "a")
+            assert "slo_count" in (one.failing or "")
+            await one.write(lambda connection: connection.execute(text("ALTER TABLE away RENAME TO slo_count")))
+            assert await count(one, "a")
+            assert one.failing is None
+
+    asyncio.run(story())
+
+
 def test_a_locked_database_is_waited_for_and_then_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("collector.storage.database.BUSY_TIMEOUT_S", 0.2)
     path = tmp_path / "a.db"

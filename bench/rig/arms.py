@@ -167,14 +167,14 @@ def sidecar(*arguments: str, name: str = "sidecar", tree: Path = ROOT) -> Start:
     return start
 
 
-def script(file: str, name: str) -> Start:
-    """A proxy of this folder: told the source's port and a descriptor that listens."""
+def script(file: str, name: str, *arguments: str) -> Start:
+    """A proxy of this folder: told the source's port and a descriptor that listens, then `arguments`."""
 
     @contextlib.contextmanager
     def start(source: int) -> Iterator[Arm]:
         with socket.create_server(("127.0.0.1", 0), backlog=4096) as listening:
             fd, port = listening.fileno(), listening.getsockname()[1]
-            with running([sys.executable, str(HERE / file), str(source), str(fd)], fd=fd) as process:
+            with running([sys.executable, str(HERE / file), str(source), str(fd), *arguments], fd=fd) as process:
                 await_port(process, port, name)
                 yield Arm(name, port, process.pid)
 
@@ -187,7 +187,8 @@ ARMS: dict[str, Start] = {
     "sidecar": sidecar(),
     "sidecar-as-is": sidecar("--inject-usage", "off", name="sidecar-as-is"),
     "relay": script("tcp_relay.py", "relay"),
-    "fastapi": script("fastapi_proxy.py", "fastapi"),
+    "fastapi": script("fastapi_proxy.py", "fastapi", "uvloop", "httptools"),
+    "fastapi-plain": script("fastapi_proxy.py", "fastapi-plain", "asyncio", "h11"),
 }
 NAMES = f"{', '.join(ARMS)} or sidecar@FOLDER"
 

@@ -1,7 +1,9 @@
-"""The proxy that one writes in ten minutes: FastAPI in front, httpx behind, on uvicorn with all its accelerators.
+"""The proxy that one writes in ten minutes: FastAPI in front, httpx behind, on uvicorn.
 
-Arguments: the source's port, a listening descriptor. One choice is in its favour: httpx's stock limit of 100
-connections is lifted, without which it would queue.
+Arguments: the source's port, a listening descriptor, uvicorn's event loop and HTTP parser: `asyncio h11` is what
+`pip install fastapi uvicorn httpx` gives, `uvloop httptools` what uvicorn's extra `standard` adds. (httpx reads with
+h11 in either.) One choice is in its favour: httpx's stock limit of 100 connections is lifted, without which it would
+queue.
 """
 
 import socket
@@ -43,13 +45,14 @@ def app_before(upstream: str) -> FastAPI:
 
 
 if __name__ == "__main__":
+    port, descriptor, loop, parser = sys.argv[1:]
     config = uvicorn.Config(
-        app_before(f"http://127.0.0.1:{sys.argv[1]}"),
+        app_before(f"http://127.0.0.1:{port}"),
         log_level="error",
         access_log=False,
-        loop="uvloop",
-        http="httptools",
+        loop=loop,
+        http=parser,
         timeout_keep_alive=3600,
     )
     # Not by uvicorn's own `fd`, which takes the socket for a Unix one and so leaves Nagle's algorithm on.
-    uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[2]))])
+    uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(descriptor))])

@@ -16,6 +16,7 @@ Framing = Literal["none", "length", "chunked", "close"]
 
 CLASS_HEADER = "x-firsttoken-class"  # the usual name of the one that a request's class is read from
 BODILESS_STATUS = frozenset((204, 304))
+_STATUS_LINE = b"HTTP/1.1 "
 TRACEPARENT = b"traceparent"
 
 
@@ -80,13 +81,15 @@ class RequestHead:
 
 @dataclass(slots=True)
 class ResponseHead:
-    """A response's head; `framing` says how its body ends. A value, as a request's head is."""
+    """A response's head; `framing` says how its body ends, `raw` are the bytes that it was read from. A value, as a
+    request's head is."""
 
     status: int
     reason: bytes
     headers: Headers
     keep_alive: bool
     framing: Framing = "none"
+    raw: bytes = field(default=b"", init=False, repr=False, compare=False)
     shape: Shape = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -171,12 +174,15 @@ def forwarded_response(head: ResponseHead, *, minor: int, keep: bool) -> bytes:
     """The head to send to a client that speaks HTTP/1.`minor`.
 
     `keep` says whether its connection stays open. An HTTP/1.0 client is told so explicitly and gets no
-    `Transfer-Encoding`: the caller must take the chunks apart for it.
+    `Transfer-Encoding`: the caller must take the chunks apart for it. Nearly every head goes as the bytes that came.
     """
     shape = head.shape
-    lines = [b"HTTP/1.1 %d %s" % (head.status, head.reason)]
     chunked = head.framing == "chunked" or b"transfer-encoding" in shape.places
-    if minor and shape.passes and not (chunked and b"content-length" in shape.places):
+    passes = minor and shape.passes and not (chunked and b"content-length" in shape.places)
+    if passes and keep and head.raw[: len(_STATUS_LINE)] == _STATUS_LINE:
+        return head.raw
+    lines = [b"HTTP/1.1 %d %s" % (head.status, head.reason)]
+    if passes:
         lines += map(b": ".join, head.headers)
     else:
         dropped = _named_by_connection(head)

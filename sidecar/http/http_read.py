@@ -302,6 +302,7 @@ class ResponseReader:
         if status < 100:
             raise BadAnswerError("the answer's status is none")
         head = ResponseHead(status, self._reason, headers, self._keep_alive)
+        head.raw = data
         head.framing = self.framing = response_framing(head, method=self._method)
         self.complete = status >= 200 and (self.complete or self.framing == "none")
         return head

@@ -4,7 +4,8 @@ To look at a request takes far more code than to forward it, and between two req
 fetched anew for each, it costs twice what it costs again and again in a row, and whoever waits for a first token waits
 for it. So who forwards bytes only notes what happened, and the notes of many requests are looked at one after the
 other: `BACKLOG_S` after the first of them and `BACKLOG_TURN` at a turn of the loop, or all of them as soon as somebody
-asks what was counted (`settle`).
+asks what was counted (`settle`). What nobody waits for (`note_late`: tokens after the first) makes no wake of its own
+before `BACKLOG_LATE` notes wait: a wake costs as much as what it is for.
 
 Each note carries its time, and all are looked at in their order: looking late changes no number.
 
@@ -13,7 +14,7 @@ Bounded: beyond `BACKLOG_NOTES`, or `BACKLOG_BYTES` of bodies that they hold on 
 
 from collections.abc import Callable
 
-from sidecar.limits import BACKLOG_BYTES, BACKLOG_NOTES, BACKLOG_S, BACKLOG_TURN
+from sidecar.limits import BACKLOG_BYTES, BACKLOG_LATE, BACKLOG_NOTES, BACKLOG_S, BACKLOG_TURN
 
 Act = Callable[..., object]
 Note = tuple[Act, tuple[object, ...]]
@@ -41,8 +42,13 @@ class Backlog:
         """Do `act` with what it is about later, after everything noted before."""
         self._notes.append((act, about))
         if not self._is_awaited:
-            self._is_awaited = True
-            self._call_later(BACKLOG_S, self._due)
+            self._wake_in(BACKLOG_S)
+
+    def note_late(self, act: Act, *about: object) -> None:
+        """As `note`, of an act that nobody waits for."""
+        self._notes.append((act, about))
+        if not self._is_awaited and len(self._notes) >= BACKLOG_LATE:
+            self._wake_in(BACKLOG_S)
 
     def note_bytes(self, act: Act, data: bytes, *about: object) -> None:
         """As `note`, of an act that is about bytes, first of all."""
@@ -51,8 +57,7 @@ class Backlog:
         if self._bytes > BACKLOG_BYTES or len(self._notes) > BACKLOG_NOTES:
             self.settle()
         elif not self._is_awaited:
-            self._is_awaited = True
-            self._call_later(BACKLOG_S, self._due)
+            self._wake_in(BACKLOG_S)
 
     def settle(self) -> None:
         """Look at all that is noted. Never raises."""
@@ -65,8 +70,11 @@ class Backlog:
         self._is_awaited = False
         self._look_at(BACKLOG_TURN)
         if self._notes:
-            self._is_awaited = True
-            self._call_later(0, self._due)
+            self._wake_in(0)
+
+    def _wake_in(self, delay_s: float) -> None:
+        self._is_awaited = True
+        self._call_later(delay_s, self._due)
 
     def _look_at(self, count: int) -> None:
         notes = self._notes[:count]

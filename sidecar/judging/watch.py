@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from sidecar.http.http_head import TRACEPARENT, RequestHead, ResponseHead
-from sidecar.http.trace_context import child_of
+from sidecar.http.trace_context import child_of, root
 from sidecar.judging.deadline_timer import NEVER_NS
 from sidecar.judging.deadlines import Judge
 from sidecar.said import dialects
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_REQUEST_ID = 128
 REQUEST_ID = b"x-request-id"
-STREAM = b'"stream"'  # stands in every body that may be asked for its usage
+STREAM = b'"stream"'  # stands in every body that may be asked for its usage (`in` would first take it for a number)
 
 
 class Watch:
@@ -74,12 +74,12 @@ class Watch:
         self.start_unix_ns = 0
         self.kv_at_arrival: float | None = None
         self.kv_max: float | None = None
-        self.context = child_of(
-            head.find_all(TRACEPARENT) if TRACEPARENT in head.shape.places else (),
-            trace_bits=random.getrandbits(128) or 1,
-            span_bits=random.getrandbits(64) or 1,
-        )
-        self.request_id = _request_id(head) if REQUEST_ID in head.shape.places else None
+        trace_bits, span_bits, places = random.getrandbits(128) or 1, random.getrandbits(64) or 1, head.shape.places
+        if TRACEPARENT in places:
+            self.context = child_of(head.find_all(TRACEPARENT), trace_bits=trace_bits, span_bits=span_bits)
+        else:
+            self.context = root(trace_bits, span_bits)
+        self.request_id = _request_id(head) if REQUEST_ID in places else None
 
     @property
     def traceparent(self) -> bytes | None:
@@ -143,7 +143,7 @@ class Watch:
     def asking(self, body: bytes) -> bytes:
         """The body to send for a whole one, short enough to be read, of a request that may be asked: itself, or with
         usage asked for. Never raises."""
-        if self.usage is None or STREAM not in body:
+        if self.usage is None or body.find(STREAM) < 0:
             return body
         edited = self._eye.look(self._asked, self.usage, body)
         return edited or body

@@ -1,9 +1,24 @@
 """Who an answer is for: what an exchange asks of a client's connection, and of the clients that have left."""
 
-from collections.abc import Callable
 from typing import Protocol
 
 from sidecar import limits
+
+
+class Out(Protocol):
+    """Where bytes for a client go: its transport, or nowhere."""
+
+    def write(self, data: bytes) -> None: ...
+
+
+class Nowhere:
+    """Where bytes go that nobody waits for."""
+
+    def write(self, data: bytes) -> None:
+        """Drop them."""
+
+
+NOWHERE = Nowhere()
 
 
 class Client(Protocol):
@@ -17,7 +32,7 @@ class Client(Protocol):
         """Who takes its answer when it leaves; None: then the answer is cancelled."""
 
     @property
-    def write(self) -> Callable[[bytes], None]: ...
+    def out(self) -> Out: ...
     def finished(self, *, keep: bool) -> None: ...
     def cut(self) -> None: ...
     def hold_upload(self, *, hold: bool) -> None: ...
@@ -31,6 +46,7 @@ class Leftovers:
 
     draining = False
     leftovers: "Leftovers | None" = None
+    out: Out = NOWHERE
 
     def __init__(self) -> None:
         self.answers = 0
@@ -43,9 +59,6 @@ class Leftovers:
     def begin(self) -> None:
         """One more client has left its answer."""
         self.answers += 1
-
-    def write(self, data: bytes) -> None:
-        """Drop it."""
 
     def finished(self, *, keep: bool) -> None:  # noqa: ARG002  there is no connection to keep
         """An answer has ended."""

@@ -8,10 +8,14 @@ changes no number.
 
 Nothing is guessed: the size line, prefix and suffix are compared byte for byte, and what the texts are is found out
 when they are told. A body with a length never comes here, since its end is known by counting.
+
+This is what every token runs through, and mostly after a pause in which the processor has forgotten it: each call and
+each object that it does without counts. So the connection asks here before it tells the relay.
 """
 
 from sidecar.judging.backlog import Backlog
 from sidecar.judging.watch import Watch
+from sidecar.relaying.client import Client
 from sidecar.said.template import Template
 
 RUN = 32
@@ -19,6 +23,7 @@ FEW_READS = 4  # of one stream that wait in the backlog: it is fast, and its lik
 LONGEST_BYTES = 4 << 10  # a longer read is looked at by itself
 
 _NONE = b"\n"  # begins no read of any template
+_LINE_FEED = ord("\n")  # `in` finds a number at once; of bytes it first asks whether they are one, and fails
 
 
 def _size_lines() -> tuple[bytes, ...]:
@@ -39,26 +44,19 @@ _NO_LINES = (b"",) * (LONGEST_BYTES + 1)
 
 
 class FastPath:
-    """Takes the reads of one answer that are alike. `chunked`: each is a chunk; `expect` says from which template."""
+    """Passes on the reads of one answer that are alike. `chunked`: each is a chunk; `expect`: of which template."""
 
     __slots__ = (
-        "_backlog",
-        "_end",
-        "_lines",
-        "_prefix",
-        "_suffix",
-        "_template",
-        "_texts",
-        "_times_ns",
-        "_unseen",
-        "_watch",
-    )
+        "_backlog", "_client", "_end", "_ends_bytes", "_lines", "_prefix", "_suffix", "_template", "_texts",
+        "_times_ns", "_unseen", "_watch",
+    )  # fmt: skip
 
-    def __init__(self, watch: Watch, backlog: Backlog, *, chunked: bool) -> None:
-        self._watch, self._backlog = watch, backlog
+    def __init__(self, client: Client, watch: Watch, backlog: Backlog, *, chunked: bool) -> None:
+        self._client, self._watch, self._backlog = client, watch, backlog
         self._lines, self._end = (_SIZE_LINES, b"\r\n") if chunked else (_NO_LINES, b"")
         self._template: Template | None = None
         self._prefix = self._suffix = b""
+        self._ends_bytes = 0  # of both together
         self._unseen = 0  # reads that wait in the backlog
         self._texts: list[bytes] = []
         self._times_ns: list[int] = []
@@ -69,6 +67,7 @@ class FastPath:
             self._template = template
             if template is not None:
                 self._prefix, self._suffix = template.prefix, template.suffix + self._end
+                self._ends_bytes = len(self._prefix) + len(self._suffix)
 
     def note(self, payload: bytes, at_ns: int, *, between: bool) -> None:
         """Have a read looked at that was not taken; until it is, its likes are not known. `between`: the next one
@@ -87,16 +86,19 @@ class FastPath:
             self.expect(self._watch.template)
 
     def take(self, data: bytes, at_ns: int) -> bool:
-        """Whether a read is alike; then it is noted."""
+        """Whether a read is alike; then the client has it, and it is noted."""
         if self._template is None:
             return False
-        line = self._lines[len(data)] if len(data) <= LONGEST_BYTES else _NONE
-        start = len(line)
-        if not (data.startswith(line) and data.startswith(self._prefix, start) and data.endswith(self._suffix)):
+        size = len(data)
+        if size > LONGEST_BYTES:
             return self._take_several(data, at_ns)
-        text = data[start + len(self._prefix) : -len(self._suffix)]
-        if not text or b"\n" in text:  # nothing, or several events
+        line = self._lines[size]
+        text = data.removeprefix(line).removeprefix(self._prefix).removesuffix(self._suffix)
+        if len(line) + self._ends_bytes + len(text) != size:  # one of them was not there
+            return self._take_several(data, at_ns)
+        if not text or _LINE_FEED in text:  # nothing, or several events
             return False
+        self._client.out.write(data)
         self._texts.append(text)
         self._times_ns.append(at_ns)
         if len(self._texts) >= RUN:
@@ -105,7 +107,7 @@ class FastPath:
 
     def _take_several(self, data: bytes, at_ns: int) -> bool:
         """Whether a read is several such chunks, as they come together when we are slower than the server."""
-        if not self._end:
+        if not self._end or not data:
             return False
         prefix, suffix, texts, start = self._prefix, self._suffix, list[bytes](), 0
         while start < len(data):
@@ -117,14 +119,15 @@ class FastPath:
             start = payload + size + len(b"\r\n")
             text = data[payload + len(prefix) : start - len(suffix)]
             framed = data.startswith(prefix, payload) and data.startswith(suffix, start - len(suffix))
-            if not framed or not text or b"\n" in text:
+            if not framed or not text or _LINE_FEED in text:
                 return False
             texts.append(text)
+        self._client.out.write(data)
         self._texts += texts
         self._times_ns += [at_ns] * len(texts)
         if len(self._texts) >= RUN:
             self.tell()
-        return bool(texts)
+        return True
 
     def tell(self) -> bytes | None:
         """Have all that was noted looked at; the payload of the latest, if there was any. Never raises."""
@@ -132,5 +135,5 @@ class FastPath:
         if not texts or template is None:
             return None
         self._texts, self._times_ns = [], []
-        self._backlog.note(self._watch.texts, texts, times_ns)
+        self._backlog.note_late(self._watch.texts, texts, times_ns)
         return template.read(texts[-1])

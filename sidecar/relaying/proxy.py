@@ -12,7 +12,6 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -21,7 +20,7 @@ from sidecar.http.http_head import RequestHead
 from sidecar.http.http_read import END, Beyond, Body, End, Event, Refusal, RequestReader
 from sidecar.judging.eye import Eye
 from sidecar.judging.watch import Watch
-from sidecar.relaying.client import Leftovers
+from sidecar.relaying.client import NOWHERE, Leftovers, Out
 from sidecar.relaying.own_answer import error_answer
 from sidecar.relaying.relay import Relay
 from sidecar.transport.tls_transport import hang_up, is_tls, pause_at_once
@@ -91,7 +90,7 @@ class Door:
 
 
 class ClientConnection(asyncio.Protocol):
-    """One client's connection. `write` sends to the client, or to nobody once it has left."""
+    """One client's connection. `out` is its transport while there is one."""
 
     __slots__ = (
         "_door",
@@ -111,7 +110,7 @@ class ClientConnection(asyncio.Protocol):
         "_trusted",
         "_tunnel",
         "_whole",
-        "write",
+        "out",
     )
 
     def __init__(self, door: Door) -> None:
@@ -126,7 +125,7 @@ class ClientConnection(asyncio.Protocol):
         self._since_s = self._full_since_s = time.monotonic()
         self._heard_ns = 0
         self._trusted = self._tls = False
-        self.write: Callable[[bytes], None] = _nobody  # the transport's own while there is one: a token is a call less
+        self.out: Out = NOWHERE
 
     @property
     def draining(self) -> bool:
@@ -141,7 +140,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are asyncio's in all but their bases.
         self._transport = cast("asyncio.Transport", transport)
-        self.write = self._transport.write
+        self.out = self._transport
         # Above this much unsent the server's side is paused; small, so that a slow client costs little memory.
         self._transport.set_write_buffer_limits(high=64 << 10)
         self._trusted, self._tls = is_local(transport.get_extra_info("peername")), is_tls(transport)
@@ -170,7 +169,7 @@ class ClientConnection(asyncio.Protocol):
         self._pump()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  the loop's own signature
-        self._transport, self.write = None, _nobody
+        self._transport, self.out = None, NOWHERE
         self._door.forget(self)
         self._pending.clear()
         self._reader.close()
@@ -260,7 +259,7 @@ class ClientConnection(asyncio.Protocol):
         if refusal.head is not None and (watch := self._admit(refusal.head)) is not None:
             # Counted as one that turns out too long on its way is.
             self._door.eye.look(watch.refused, self._heard_ns, refusal.status)
-        self.write(error_answer(refusal.status, refusal.message, kind="invalid_request_error", minor=1, keep=False))
+        self.out.write(error_answer(refusal.status, refusal.message, kind="invalid_request_error", minor=1, keep=False))
         self._whole = False
         self.finished(keep=False)
 
@@ -389,7 +388,3 @@ class ClientConnection(asyncio.Protocol):
             relay.abandon()
         self._abort()
         return relay is not None
-
-
-def _nobody(data: bytes) -> None:
-    """Where bytes for a client go that has left."""

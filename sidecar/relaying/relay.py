@@ -123,18 +123,14 @@ class Relay:
 
     # The answer's way.
 
-    def upstream_data(self, data: bytes) -> None:
-        """Bytes from the server."""
-        at_ns = time.monotonic_ns()
-        if self._mode == _PASS:
-            self._client.write(data)
-            if self._fast_path is None or not self._fast_path.take(data, at_ns):
-                self._seen(data, at_ns)
-        elif self._mode == _BEFORE_HEAD:
+    def upstream_data(self, data: bytes, at_ns: int) -> None:
+        """Bytes from the server that the fast path did not take."""
+        if self._mode == _BEFORE_HEAD:
             self._take_head(data, at_ns)
-        elif self._mode == _TUNNEL or (self._fast_path is not None and self._fast_path.take(data, at_ns)):
-            self._client.write(data)
-        else:
+            return
+        if self._mode in (_PASS, _TUNNEL):
+            self._client.out.write(data)
+        if self._mode != _TUNNEL:
             self._seen(data, at_ns)
 
     def _seen(self, data: bytes, at_ns: int, head: ResponseHead | None = None) -> None:
@@ -150,7 +146,7 @@ class Relay:
             if self._usage_pass is not None:
                 self._usage_pass.pass_on(payload)
             elif self._mode == _UNCHUNK:
-                self._client.write(payload)
+                self._client.out.write(payload)
         ended = reader.complete and not bad
         told = False
         if (watch := self._watch) is not None:
@@ -203,7 +199,7 @@ class Relay:
                 self._answer(head, data[start:], at_ns)
                 return
             if self._head.minor:
-                self._client.write(interim_response(head))
+                self._client.out.write(interim_response(head))
         self._buffer = data[start:]
         if len(self._buffer) > limits.MAX_RESPONSE_HEAD_BYTES or not may_be_head(self._buffer):
             self._fail(NOT_HTTP, "upstream_protocol")
@@ -223,15 +219,20 @@ class Relay:
         if old_client_chunks and self._usage_pass is None:
             self._mode = _UNCHUNK
         out = forwarded_response(shown, minor=minor, keep=self._keep)
-        self._client.write(out + rest if self._mode == _PASS and not self._reader.complete else out)
+        self._client.out.write(out + rest if self._mode == _PASS and not self._reader.complete else out)
         # Where a body without a length goes on as it comes, reads may be known by their likeness.
         if watch is not None and framing == head.framing and (framing == "close" or (framing == "chunked" and minor)):
-            self._fast_path = FastPath(watch, self._backlog, chunked=framing == "chunked")
-            watch.catch_up = self._tell
+            self._begin_fast_path(watch, chunked=framing == "chunked")
         if rest or self._reader.complete:
             self._seen(rest, at_ns, head)
         elif watch is not None:
             self._backlog.note(watch.answered, head, at_ns)
+
+    def _begin_fast_path(self, watch: Watch, *, chunked: bool) -> None:
+        assert self._connection is not None
+        fast_path = FastPath(self._client, watch, self._backlog, chunked=chunked)
+        self._fast_path = self._connection.taker = fast_path
+        watch.catch_up = self._tell
 
     def _may_keep(self) -> bool:
         """Whether the client's connection may serve another request: not when this one may never become whole."""
@@ -242,11 +243,11 @@ class Relay:
             self._fail(NOT_HTTP, "upstream_protocol")
             return
         self._response, self._mode = head, _TUNNEL
-        self._client.write(interim_response(head) + rest)
+        self._client.out.write(interim_response(head) + rest)
         self._client.enter_tunnel()
 
     def _write(self, data: bytes) -> None:
-        self._client.write(data)
+        self._client.out.write(data)
 
     # Ends.
 
@@ -300,7 +301,7 @@ class Relay:
             answer = error_answer(status, message, kind=kind, minor=self._head.minor, keep=keep)
             if self._head.method == b"HEAD":
                 answer = answer[: answer.find(b"\r\n\r\n") + 4]
-            self._client.write(answer)
+            self._client.out.write(answer)
         elif self._endless:
             self._client.cut()
             return
@@ -351,6 +352,8 @@ class Relay:
             self._usage_pass.broken()
         leftovers.begin()
         self._client, self._fast_path, self._usage_pass = leftovers, None, None
+        if self._connection is not None:
+            self._connection.taker = None
         self._repeated = True
         self.client_drained()
         self._leftover = asyncio.get_running_loop().call_later(limits.LEFTOVER_S, self._fail, BROKE_OFF, "timeout")

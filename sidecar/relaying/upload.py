@@ -55,7 +55,7 @@ class Upload:
         """All of a request that is framed by its length, if it has a body: it came whole, at `at_ns`."""
         head, watch = self._head, self._watch
         self._sole, self.whole, self._whole_at_ns, self._is_decided = body, True, at_ns, True
-        if watch is not None and STREAM in body and watch.may_ask(head):
+        if watch is not None and body.find(STREAM) >= 0 and watch.may_ask(head):
             text = watch.asking(body)
             if text is not body:
                 head, body = resized(head, len(text)), text

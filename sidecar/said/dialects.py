@@ -204,15 +204,16 @@ def read_ask(
         stream = dialect.streams_by_default
     options = fields.get("stream_options")
     choices = dialect.choices(fields)
+    # In the order of the fields: with their names written out it takes twice as long.
     return Ask(
         dialect,
         dialect.operation,
         name(fields.get("model")) or dialect.path_model,
         stream,
-        choices=min(choices, MAX_CHOICES_ASKED),
-        wants_usage=isinstance(options, dict) and options.get("include_usage") is True,
-        prompt_bytes=len(body) if size is None else size,
-        generates=dialect.generates is None or not complete or bool(dialect.generates(fields)),
+        min(choices, MAX_CHOICES_ASKED),
+        isinstance(options, dict) and options.get("include_usage") is True,  # wants_usage
+        len(body) if size is None else size,  # prompt_bytes
+        dialect.generates is None or not complete or bool(dialect.generates(fields)),  # generates
     )
 
 

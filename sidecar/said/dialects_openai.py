@@ -61,7 +61,7 @@ def chat_answer(body: Json) -> Event:
             and not choice.get("index")
             and not (message.get("reasoning_content") or message.get("reasoning"))
         ):
-            return Event(answer=True, finish=((0, reason),), usage=_usage(body))
+            return Event(False, True, 0, ((0, reason),), _usage(body))  # in the order of the fields: half as long
     return _event(body, lambda choice: _message_part(choice.get("message") or {}))
 
 

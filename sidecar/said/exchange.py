@@ -62,6 +62,9 @@ class _End(NamedTuple):
     error_type: str | None
 
 
+_NO_TOKENS = Tokens(1)  # what there is of an answer that has not begun: never written to
+
+
 class Exchange:
     """One admitted request, from the moment it is held to its end.
 
@@ -104,7 +107,7 @@ class Exchange:
         self._state = State.ASKED
         self._body: Body | None = None
         self._read = ask.dialect.event
-        self._tokens = Tokens(ask.choices)
+        self._tokens = _NO_TOKENS
         self._last_read_at_ns: int | None = None
         self._known = False
         self._template: Template | None = None
@@ -143,6 +146,7 @@ class Exchange:
             raise OrderError(f"a second head at {at_ns} ns: a response has one")
         self.status = status
         self._state = State.READING
+        self._tokens = Tokens(self.ask.choices)
         self._body = Body(self.ask, status, content_type=content_type, content_encoding=content_encoding)
         self.streamed = self._body.kind == "events"
         if not self.streamed:

@@ -67,7 +67,7 @@ class EventReader:
 
     def feed(self, data: bytes) -> list[RawEvent]:
         """The events completed by `data`."""
-        if not self.at_boundary or not data.endswith(b"\n\n") or b"\r" in data:
+        if not self.at_boundary or not data.endswith(b"\n\n") or CR in data:
             return self._lines(data)
         size = len(data)
         if data.startswith(b"data: ") and data.find(b"\n", 6) == size - 2 and size <= MAX_EVENT_BYTES:
@@ -87,7 +87,7 @@ class EventReader:
         events: list[RawEvent] = []
         for block in data[:-2].split(b"\n\n"):
             first, _, second = block.partition(b"\n")
-            if len(block) > MAX_EVENT_BYTES or b"\n" in second:
+            if len(block) > MAX_EVENT_BYTES or LF in second:
                 self._take_block(block, events)
             elif not second and first.startswith(b"data: "):
                 events.append((b"", first[6:]))

@@ -18,6 +18,7 @@ import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -34,10 +35,16 @@ if TYPE_CHECKING:
 class Exchanging(Protocol):
     """What a connection tells the exchange that uses it."""
 
-    def upstream_data(self, data: bytes) -> None: ...
+    def upstream_data(self, data: bytes, at_ns: int) -> None: ...
     def upstream_lost(self, error: Exception | None) -> None: ...
     def upstream_full(self) -> None: ...
     def upstream_drained(self) -> None: ...
+
+
+class Taking(Protocol):
+    """Who may take a read before the exchange is told of it, which then never is: a token is a call less."""
+
+    def take(self, data: bytes, at_ns: int) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +145,13 @@ class Connection(asyncio.Protocol):
         "on_lost",
         "reader",
         "reused",
+        "taker",
     )
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._user: Exchanging | None = None
+        self.taker: Taking | None = None
         self._writes = 0
         self._spare: socket.socket | None = None
         self._poll: select.poll | None = None
@@ -159,7 +168,7 @@ class Connection(asyncio.Protocol):
 
     def use(self, user: Exchanging) -> None:
         """Hand the connection to an exchange."""
-        self._user, self._writes = user, 0
+        self._user, self._writes, self.taker = user, 0, None
 
     def write(self, data: bytes) -> None:
         if self._transport is None:
@@ -186,7 +195,7 @@ class Connection(asyncio.Protocol):
     def rest(self) -> bool:
         """Be used by nobody until `use`; whether it may be used again. One that still owes the server bytes of a
         request that was answered early would hold up the next."""
-        self._user = None
+        self._user = self.taker = None
         transport = self._transport
         if transport is None or transport.is_closing() or transport.get_write_buffer_size():
             return False
@@ -203,7 +212,7 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once: what was not sent is dropped, and the server sees that nobody listens any more."""
-        self._user = None
+        self._user = self.taker = None
         self.given_up = True
         if self._transport is not None:
             self._transport.abort()
@@ -228,10 +237,13 @@ class Connection(asyncio.Protocol):
             pause_at_once(transport)
 
     def data_received(self, data: bytes) -> None:
+        at_ns = monotonic_ns()
+        if self.taker is not None and self.taker.take(data, at_ns):
+            return
         if self._user is None:
             self.abort()  # nobody asked: a later request must not take this for its answer
         else:
-            self._user.upstream_data(data)
+            self._user.upstream_data(data, at_ns)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
@@ -239,7 +251,7 @@ class Connection(asyncio.Protocol):
             self.on_lost(self)
         words = self._last_words()
         if self._user is not None and exc is not None and words:
-            self._user.upstream_data(words)
+            self.data_received(words)
         if self._user is not None:
             user, self._user = self._user, None
             user.upstream_lost(exc)

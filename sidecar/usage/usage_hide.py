@@ -83,7 +83,7 @@ class UsageFilter:
 
     def _is_clear(self, data: bytes) -> bool:
         """Whether whole events came that need no look, as nearly every read brings."""
-        if self._part or self._finish or not data.endswith(b"\n\n") or b"[]" in data or data.startswith(b":"):
+        if self._part or self._finish or not data.endswith(b"\n\n") or data.find(b"[]") >= 0 or data.startswith(b":"):
             return False
         if self._chunk.moves_fingerprint and data.count(_KEY) > data.count(_UNFINISHED) and _FINISH.search(data):
             return False

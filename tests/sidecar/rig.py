@@ -316,7 +316,7 @@ class AtOnce:
     def note(self, act: Callable[..., object], *about: object) -> None:
         act(*about)
 
-    note_bytes = note
+    note_bytes = note_late = note
 
     def settle(self) -> None:
         """There is nothing."""

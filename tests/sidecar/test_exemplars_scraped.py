@@ -66,7 +66,7 @@ def test_a_prometheus_finds_the_span_that_was_exported(tmp_path: Path) -> None:
     ):
         ask(process)
         ask(process)
-        with stack.prometheus(program, tmp_path, f"127.0.0.1:{process.admin}", "exemplar-storage") as url:
+        with stack.prometheus(program, tmp_path, {"sidecar": f"127.0.0.1:{process.admin}"}, "exemplar-storage") as url:
             stack.until(lambda: stored(url).keys() == SERIES)
             found = stored(url)
         process.stop()

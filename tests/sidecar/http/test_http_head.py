@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from sidecar.http.http_head import (
@@ -14,6 +16,7 @@ from sidecar.http.http_head import (
     response_framing,
     tokens,
 )
+from sidecar.http.http_read import ResponseReader
 
 
 def request(*headers: tuple[bytes, bytes], minor: int = 1, upgrade: bytes | None = None) -> RequestHead:
@@ -102,6 +105,32 @@ def test_a_response_keeps_names_order_duplicates_and_reason() -> None:
     assert forwarded_response(response(*headers), minor=1, keep=True) == (
         b"HTTP/1.1 200 Fine  day\r\nSET-Cookie: a\r\nContent-Length: 2\r\nSET-Cookie: b\r\n\r\n"
     )
+
+
+RAW = b"HTTP/1.1 200 OK\r\nx-a:1\r\ncontent-length:  0 \r\n\r\n"
+
+
+def test_a_head_that_nothing_is_changed_in_goes_as_the_bytes_that_came() -> None:
+    head = ResponseReader().head(RAW)
+    assert forwarded_response(head, minor=1, keep=True) == head.raw == RAW
+    changed = {
+        "the connection ends": forwarded_response(head, minor=1, keep=False),
+        "an HTTP/1.0 client": forwarded_response(head, minor=0, keep=True),
+        "an HTTP/1.0 server": forwarded_response(
+            ResponseReader().head(RAW.replace(b"1.1", b"1.0")), minor=1, keep=True
+        ),
+        "a field of one connection": forwarded_response(
+            ResponseReader().head(RAW.replace(b"x-a", b"connection:keep-alive\r\nx-a")), minor=1, keep=True
+        ),
+        "a blank line before it": forwarded_response(ResponseReader().head(b"\r\n" + RAW), minor=1, keep=True),
+    }
+    for case, out in changed.items():
+        assert out.startswith(b"HTTP/1.1 200 OK\r\nx-a: 1\r\ncontent-length: "), case
+
+
+def test_a_head_made_from_another_is_no_bytes_that_came() -> None:
+    head = replace(ResponseReader().head(RAW), headers=((b"a", b"b"),))
+    assert forwarded_response(head, minor=1, keep=True) == b"HTTP/1.1 200 OK\r\na: b\r\n\r\n"
 
 
 def test_case_b04_one_framing_field_and_no_hop_by_hop() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from sidecar.http.trace_context import child_of
+from sidecar.http.trace_context import child_of, root
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 OURS = "00000000000000000000000000abcdef"
@@ -9,6 +9,11 @@ OURS = "00000000000000000000000000abcdef"
 def child(*incoming: str) -> str:
     context = child_of([value.encode() for value in incoming], trace_bits=0xABCDEF, span_bits=0x1234)
     return context.traceparent.decode()
+
+
+def test_a_trace_that_starts_here() -> None:
+    assert root(0xABCDEF, 0x1234) == child_of([], trace_bits=0xABCDEF, span_bits=0x1234)
+    assert root(0xABCDEF, 0x1234).traceparent.decode() == f"00-{OURS}-0000000000001234-01"
 
 
 VALID = {

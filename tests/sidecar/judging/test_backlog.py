@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from sidecar.judging.backlog import Backlog
-from sidecar.limits import BACKLOG_BYTES, BACKLOG_NOTES, BACKLOG_S, BACKLOG_TURN
+from sidecar.limits import BACKLOG_BYTES, BACKLOG_LATE, BACKLOG_NOTES, BACKLOG_S, BACKLOG_TURN
 
 
 @dataclass
@@ -42,6 +42,24 @@ def test_notes_wait_for_the_loop_and_are_looked_at_in_their_order() -> None:
     assert desk.wake() == BACKLOG_S
     assert desk.seen == [0, 1, 2, b"3"]
     assert (desk.wakes, desk.settled) == ([], 1)
+
+
+def test_what_nobody_waits_for_is_looked_at_with_what_comes_or_when_enough_of_it_waits() -> None:
+    desk = Desk()
+    for number in range(BACKLOG_LATE - 1):
+        desk.backlog.note_late(desk.seen.append, number)
+    assert desk.wakes == []
+    desk.backlog.note_late(desk.seen.append, "enough")
+    desk.backlog.note_late(desk.seen.append, "more")
+    assert [delay_s for delay_s, _ in desk.wakes] == [BACKLOG_S]
+    desk.backlog.settle()
+    assert desk.seen == [*range(BACKLOG_LATE - 1), "enough", "more"]
+    desk.wake()
+    desk.backlog.note_late(desk.seen.append, "late")
+    assert desk.wakes == []
+    desk.backlog.note(desk.seen.append, "soon")
+    assert desk.wake() == BACKLOG_S
+    assert desk.seen[-2:] == ["late", "soon"]
 
 
 def test_many_are_looked_at_in_turns_between_which_the_loop_goes_on() -> None:

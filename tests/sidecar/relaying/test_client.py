@@ -9,7 +9,7 @@ def test_one_that_left_takes_everything_and_never_drains() -> None:
     leftovers = Leftovers()
     leftovers.begin()
     client: Client = leftovers
-    client.write(b"an answer")
+    client.out.write(b"an answer")
     client.hold_upload(hold=True)
     client.enter_tunnel()
     assert not client.draining

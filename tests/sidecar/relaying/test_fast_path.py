@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecar.http.http_head import RequestHead
-from sidecar.http.http_read import ResponseReader
 from sidecar.relaying.client import Leftovers
 from sidecar.relaying.fast_path import LONGEST_BYTES, RUN, FastPath
 from sidecar.relaying.relay import Relay
@@ -16,7 +15,7 @@ from sidecar.said.dialects import CHAT
 from sidecar.said.exchange import Exchange
 from sidecar.said.facts import ANSWER
 from sidecar.said.template import Template
-from sidecar.transport.upstream import Pool, Target
+from sidecar.transport.upstream import Connection, Pool, Target
 from tests.sidecar.rig import STOP, AtOnce, chunk, delta, proxied
 from tests.sidecar.said.test_exchange import STREAMS
 from tests.sidecar.streams import Stream
@@ -35,9 +34,22 @@ class Told:
         self.runs.append((texts, at_ns))
 
 
-def fast_path(*, chunked: bool = True) -> tuple[FastPath, Told]:
+class Sink(Leftovers):
+    """A client that keeps what it gets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = self
+        self.got: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.got.append(data)
+
+
+def fast_path(*, chunked: bool = True, client: Leftovers | None = None) -> tuple[FastPath, Told]:
     told = Told()
-    found = FastPath(told, AtOnce(), chunked=chunked)  # type: ignore[arg-type]  the one call that it makes
+    client = client or Leftovers()
+    found = FastPath(client, told, AtOnce(), chunked=chunked)  # type: ignore[arg-type]  the one call that it makes
     found.expect(FORM)
     return found, told
 
@@ -71,10 +83,12 @@ READS = {
 @pytest.mark.parametrize("name", READS)
 def test_what_is_alike(name: str) -> None:
     read, expected = READS[name]
+    client = Sink()
     if expected is None:
         expected = read == chunk(delta("a" * 100))  # the size happens to have no letter
-    found, told = fast_path()
+    found, told = fast_path(client=client)
     assert found.take(read, 5) is expected
+    assert client.got == [read] * expected
     latest = found.tell()
     assert (latest is not None) is expected
     assert len(told.runs) == expected
@@ -82,7 +96,7 @@ def test_what_is_alike(name: str) -> None:
 
 def test_prefix_and_suffix_may_not_share_a_byte() -> None:
     told = Told()
-    found = FastPath(told, AtOnce(), chunked=False)  # type: ignore[arg-type]
+    found = FastPath(Leftovers(), told, AtOnce(), chunked=False)  # type: ignore[arg-type]
     found.expect(Template(b'{"a":"', b'"":"x"}', ANSWER))
     assert not found.take(b'{"a":"":"x"}', 1)
 
@@ -132,6 +146,10 @@ class Peer:
     got: bytes = b""
     reused: bool = False
 
+    @property
+    def out(self) -> "Peer":
+        return self
+
     def write(self, data: bytes) -> None:
         self.got += data
 
@@ -141,25 +159,15 @@ class Peer:
     def enter_tunnel(self) -> None: ...
 
 
-@dataclass
-class Behind:
-    """The connection to the server."""
-
-    reused: bool = True
-    reader: ResponseReader = field(default_factory=lambda: ResponseReader(method=b"GET"))
-
-    def use(self, user: object) -> None: ...
-    def write(self, data: bytes) -> None: ...
-    def abort(self) -> None: ...
-
-
 class Kept(Pool):
-    """A pool of one connection that needs no server."""
+    """A pool of one connection that needs no server: without a socket what is written goes nowhere."""
 
-    def take(self) -> Behind:  # type: ignore[override]
-        return Behind()
+    def __init__(self) -> None:
+        super().__init__(Target("http", "h", 1))
+        self.connection = Connection()
 
-    def give(self, connection: object, *, after_chunks: bool = False) -> None: ...  # type: ignore[override]
+    def take(self) -> Connection:
+        return self.connection
 
 
 CHAT_BODY = b'{"model":"m","stream":true,"messages":[]}'
@@ -190,7 +198,8 @@ def through_a_relay(reads: list[bytes]) -> tuple[bytes, tuple[object, ...], int]
                 in_runs += len(texts)
                 return feed_texts(exchange, texts, at_ns)
 
-            relay = Relay(client, head, pool=Kept(Target("http", "h", 1)), eye=rig.eye, watch=watch)
+            pool = Kept()
+            relay = Relay(client, head, pool=pool, eye=rig.eye, watch=watch)
             relay.start(host=None)
             relay.request_body(CHAT_BODY)
             relay.request_end((), 1)
@@ -201,7 +210,7 @@ def through_a_relay(reads: list[bytes]) -> tuple[bytes, tuple[object, ...], int]
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(Exchange, "feed_texts", lambda _, told, at_ns: texts(told, at_ns))
                 for read in (ANSWER_HEAD, *reads, b"0\r\n\r\n"):
-                    relay.upstream_data(read)
+                    pool.connection.data_received(read)
                 (ended,) = rig.ended
             record = ended.record
             facts = (record.outcome, record.token_events, record.output_tokens, record.input_tokens)

@@ -277,7 +277,7 @@ def test_a_client_that_drips_its_request_keeps_no_place(monkeypatch: pytest.Monk
         async with admin() as (_, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET /healthz HTTP/1.1\r\nX: ")
-            while not reader.at_eof():
+            while not (reader.at_eof() or writer.is_closing()):
                 writer.write(b"x")
                 await asyncio.sleep(0.01)
             writer.close()

@@ -2,6 +2,8 @@ import asyncio
 import socket
 import struct
 import threading
+import time
+from collections.abc import Callable
 
 import pytest
 
@@ -152,7 +154,8 @@ class Listener:
     def __init__(self) -> None:
         self.data, self.lost = b"", list[Exception | None]()
 
-    def upstream_data(self, data: bytes) -> None:
+    def upstream_data(self, data: bytes, at_ns: int) -> None:
+        assert 0 < at_ns <= time.monotonic_ns()
         self.data += data
 
     def upstream_lost(self, error: Exception | None) -> None:
@@ -193,6 +196,36 @@ async def test_what_a_server_said_before_it_broke_off_is_heard() -> None:
     assert user.data == answer
     assert isinstance(user.lost[0], ConnectionError)
     assert pool.open_count == 0
+
+
+class Taker:
+    """Takes reads of one letter."""
+
+    def take(self, data: bytes, at_ns: int) -> bool:
+        return at_ns > 0 and data == b"t"
+
+
+def test_a_read_that_is_taken_is_not_told_and_nobody_takes_one_of_the_next_exchange() -> None:
+    connection, first, second = Connection(), Listener(), Listener()
+    connection.use(first)
+    connection.taker = Taker()
+    for read in (b"t", b"u", b"t"):
+        connection.data_received(read)
+    assert first.data == b"u"
+    connection.use(second)
+    connection.data_received(b"t")
+    assert (first.data, second.data) == (b"u", b"t")
+
+
+@pytest.mark.parametrize("end", [Connection.rest, Connection.abort])
+def test_between_exchanges_nothing_is_taken(end: Callable[[Connection], object]) -> None:
+    connection = Connection()
+    connection.use(Listener())
+    connection.taker = Taker()
+    end(connection)
+    assert connection.taker is None
+    connection.data_received(b"t")
+    assert connection.given_up
 
 
 @on_a_loop

@@ -16,6 +16,7 @@ from slo.quantity import duration_text, percent_text
 from slo.signals import (
     ALL_MODELS,
     BAD,
+    E2E,
     ENGINE_PREEMPTIONS,
     ENGINE_WAITING,
     ENVIRONMENT_LABEL,
@@ -28,6 +29,9 @@ from slo.signals import (
     SERVICE_LABEL,
     SIGNALS,
     SLO_EVENTS,
+    SOURCE,
+    TTFT,
+    Metric,
 )
 from slo.trouble import BUDGET_EXHAUSTED, BUDGET_POLICY, THROTTLE_REASONS
 from slo.words import breach
@@ -193,10 +197,37 @@ def _causes(objective: Objective) -> str:
     )
     if SIGNALS[objective.signal].threshold == "share":
         asked = asked[1:]  # the alert itself says how full the cache is
-    return "".join(
+    told = "".join(
         _query(query, SERVICE_KEY, " " + words.format(f"{{{{ . | first | value | {shown} }}}}"))
         for query, shown, words in asked
     )
+    return (_stages() if SIGNALS[objective.signal].threshold == "duration" else "") + told
+
+
+def _stages() -> str:
+    """Where the time of the requests goes: the queue of the engines, prefill, decode. As Little's law has it, what a
+    sum of latencies grows by in a second is how many requests are in that stage; a request that ends is counted."""
+    of = _like_the_alert(SERVICE_KEY)
+
+    def seconds(metric: Metric) -> str:
+        sums = (f'{metric.prometheus}_sum{{{of},{LABELS[SOURCE]}{which}"engine"}}' for which in ("!=", "="))
+        own, engine = (f"sum(rate({sum_}[5m]))" for sum_ in sums)
+        return f"({own} or {engine})"
+
+    all_of_it, first = f"({seconds(E2E)} > 0)", seconds(TTFT)
+    queued = f"sum(avg_over_time({ENGINE_WAITING.prometheus}{{{of}}}[5m]))"
+    share = "{{ . | first | value | humanizePercentage }}"
+
+    def asked(query: str, found: str, otherwise: str = "") -> str:
+        return _query(query, SERVICE_KEY * (query.count("%q") // len(SERVICE_KEY)), found, otherwise)
+
+    before = asked(
+        f"clamp_max({queued} / {all_of_it}, 1)",
+        f"queue {share}, prefill " + asked(f"clamp_min({first} - {queued}, 0) / {all_of_it}", share),
+        "queue and prefill " + asked(f"clamp_max({first} / {all_of_it}, 1)", share),
+    )
+    after = f"clamp_min({all_of_it} - {first}, 0) / {all_of_it}"
+    return asked(after, f" Time of requests: {before}, decode {share}.")
 
 
 def _of(objective: Objective) -> str:

@@ -14,12 +14,12 @@ from alerts.grafana import Provisioning, provisioning
 from alerts.group import FLOOR, QUERY_OFFSET_SINCE, Alert, Group, group_mapping
 from alerts.routes import Routing, alertmanager, route_tests
 from alerts.rules import Target, service_groups
-from alerts.state_alert import STEP_LABEL
 from alerts.unit_tests import service_tests, slow_tests
 from slo.burn import tiers
 from slo.objective import Objective, Spec
 from slo.promql import INSTANCE_LABEL, TIER_LABEL, VERDICT_KEY
 from slo.quantity import duration_text
+from slo.trouble import STEP_LABEL
 
 RULES_SUFFIX, TESTS_SUFFIX, SLOW_TESTS_SUFFIX = ".rules.yaml", ".tests.yaml", ".slow.tests.yaml"
 CRD_SUFFIX, GRAFANA_SUFFIX = ".prometheusrule.yaml", ".grafana.yaml"

@@ -1,33 +1,40 @@
-"""The alert of one tier of one objective: when it starts, what holds it, what ends it (DESIGN 5).
+"""The alert of one tier of one objective: when it starts, what holds it, what ends it (DESIGN 5, `slo.burn`).
 
 It starts when burn * coverage > f over the long window and burn > f over the short one, with enough bad events in two
-different minutes; each hash for itself, compared as counts (bad > f * (1 - target) * total), so that an idle window
-is no division by zero.
+different minutes, and when neither two bad events nor an idle hour are all that says so; each hash for itself, compared
+as counts (bad > f * (1 - target) * total), so that an idle window is no division by zero.
 
 Once firing it must not end by silence: a hung or vanished server sends neither good nor bad events. So the condition
 is recorded, as a series that is there while the tier fires and reads itself at the next evaluation:
 
     burn over the long window                        (absent without events there: the end of everything)
-    and (it starts  or  it was firing at the last evaluation, unless burn <= f over the short window)
+    and (it starts  or  it was firing at the last evaluation, and some hash still burns:
+                        its short window does, or its long one does and the short one cannot tell for sure)
 
-where the burn of a short window without events is absent, and hence not <= f. The record `burn_rate` has dropped the
-hash with max, so an alert goes on while any hash that is judged burns on. Coverage stands in the start alone: damping
-may delay a page, and never takes one back. `keep_firing_for` would only delay the end that good events bring.
+where a short window without events tells nothing. Coverage stands in the start alone: damping may delay a page, and
+never takes one back. `keep_firing_for` would only delay the end that good events bring, at any traffic; what it is good
+for, one page where few events come, the counts do by themselves, and the same in the collector.
 
 A record rather than `ALERTS`, in which Prometheus itself remembers what fires: every rule engine keeps records (Mimir,
 Thanos, VictoriaMetrics), and whoever else evaluates the alert (Grafana) reads the same verdict. After a restart of the
 rule engine that takes longer than its look-back (5 min) the memory is gone and the tier must start anew.
 """
 
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
 from alerts.annotations import Links, burn_annotations
 from alerts.counts import spans_windows_s
 from alerts.group import Alert, Recording
 from slo import promql
-from slo.burn import Tier
+from slo.burn import ENOUGH_GOOD, Tier
 from slo.objective import Objective, Spec
 from slo.promql import SUBJECT_KEY, TIER_LABEL, of_objective, on
 from slo.quantity import duration_text
 from slo.signals import MODEL_LABEL, OTHER_MODEL, SERVICE_LABEL, SIGNALS
+
+HALF = Decimal("0.5")
 
 
 def burning_rule(spec: Spec, objective: Objective, tier: Tier) -> Recording:
@@ -35,9 +42,8 @@ def burning_rule(spec: Spec, objective: Objective, tier: Tier) -> Recording:
     # Model `other` is whatever was asked for beyond the known names: it is counted in `*`, and pages nobody alone.
     named = {f"{MODEL_LABEL}!=": OTHER_MODEL} if tier.notify == "page" else {}
     long = promql.burn_rate(tier.long_s) + of_objective(spec, objective, named)
-    short = promql.burn_rate(tier.short_s) + of_objective(spec, objective)
-    held = f"{_burning(spec, objective, tier)}\n    unless {on(SUBJECT_KEY)} {short} <= {promql.number(tier.factor)}"
-    expr = f"{long}\nand {on(SUBJECT_KEY)} (\n{starts(spec, objective, tier)}\n  or\n    {held}\n)"
+    held = f"    {_burning(spec, objective, tier)}\n    and {on(SUBJECT_KEY)} (\n{stays(spec, objective, tier)}\n    )"
+    expr = f"{long}\nand {on(SUBJECT_KEY)} (\n{starts(spec, objective, tier)}\n  or\n{held}\n)"
     own = {SERVICE_LABEL: spec.service, promql.OBJECTIVE_LABEL: objective.name, TIER_LABEL: tier.name}
     return Recording(promql.BURNING, expr, own)
 
@@ -57,20 +63,58 @@ def _burning(spec: Spec, objective: Objective, tier: Tier) -> str:
 
 
 def starts(spec: Spec, objective: Objective, tier: Tier) -> str:
-    """The condition under which the tier starts to fire, per hash."""
-    selector, needed = of_objective(spec, objective), promql.number(tier.bad_share_needed)
-    bad, total = promql.slo_bad(tier.long_s) + selector, promql.slo_total(tier.long_s) + selector
-    known = promql.coverage(tier.long_s) + selector
-    bad_short, total_short = promql.slo_bad(tier.short_s) + selector, promql.slo_total(tier.short_s) + selector
+    """The condition under which the tier starts to fire, per hash: `slo.burn.starts`."""
+    selector = of_objective(spec, objective)
+    long, short = _counts(spec, objective, tier.long_s), _counts(spec, objective, tier.short_s)
+    needed, known = promql.number(tier.bad_share_needed), promql.coverage(tier.long_s) + selector
     spread = " or ".join(f"{promql.bad_spans(window)}{selector} >= 2" for window in spans_windows_s(tier))
+    apart = (f"    and {long.total} > {short.total}",) if tier.looks_twice else ()
     return "\n".join(
         (
-            f"    {bad} * {known} > {needed} * {total}",
-            f"    and round({bad}) >= {tier.min_bad_events}",
+            f"    {long.bad} * {known} > {needed} * {long.total}",
+            f"    and round({long.bad}) >= {tier.min_bad_events}",
             f"    and ({spread})",
-            f"    and {bad_short} > {needed} * {total_short}",
+            f"    and {short.bad} > {needed} * {short.total}",
+            f"    and (round({short.bad}) > {tier.chance_events} or {_only(short, 'bad')})",
+            *apart,
         )
     )
+
+
+def stays(spec: Spec, objective: Objective, tier: Tier) -> str:
+    """The condition under which a tier that fires goes on, per hash: what `slo.burn.ends` leaves."""
+    long, short = _counts(spec, objective, tier.long_s), _counts(spec, objective, tier.short_s)
+    needed = promql.number(tier.bad_share_needed)
+    all_good = f"{short.total} > {promql.number(ENOUGH_GOOD - HALF)} and {_only(short, 'good')}"
+    sure = f"{short.bad} + {tier.chance_events} <= {needed} * ({short.total} > 0)"
+    return "\n".join(
+        (
+            f"      {short.bad} > {needed} * {short.total}",
+            "      or (",
+            f"        {long.bad} > {needed} * {long.total}",
+            f"        unless ({sure} or {all_good})",
+            "      )",
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """The records of a window's events, as an expression reads them."""
+
+    bad: str
+    total: str
+
+
+def _counts(spec: Spec, objective: Objective, window_s: int) -> _Counts:
+    selector = of_objective(spec, objective)
+    return _Counts(promql.slo_bad(window_s) + selector, promql.slo_total(window_s) + selector)
+
+
+def _only(counts: _Counts, result: Literal["good", "bad"]) -> str:
+    """That a window holds no other event: half of one, for `increase` extrapolates."""
+    others = f"{counts.total} - {counts.bad}" if result == "bad" else counts.bad
+    return f"{others} < {promql.number(HALF)}"
 
 
 def objective_labels(spec: Spec, objective: Objective, *, severity: str, notify: str) -> dict[str, str]:

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alerts.group import Alert, Group
-from alerts.state_alert import STEP_LABEL
 from slo.promql import OBJECTIVE_LABEL, TIER_LABEL
 from slo.quantity import duration_text
 from slo.signals import SERVICE_LABEL
+from slo.trouble import STEP_LABEL
 
 BASE_INTERVAL_S = 10
 """Grafana evaluates at multiples of it."""

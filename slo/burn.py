@@ -4,7 +4,16 @@ With target T, B = 1 - T is the share of events that may be bad. Over a window w
 the budget exactly over the period P. A tier spends share s of the budget within its long window L, so its factor is
 f = s*P/L. Two bounds make it useful for any target: a floor keeps it from firing at a burn that is no trouble, and a
 cap c keeps it reachable, since bad/total <= 1 means burn <= 1/B: f = min(max(s*P/L, floor), c/B). (A stock factor of
-14.4 needs 72 % bad events on a 95 % target and can never fire on a 90 % one.)
+14.4 needs 72 % bad events on a 95 % target and can never fire on a 90 % one.) Below a target of 90 % the cap would take
+f under 1, where an alert rings though the promise is kept: the factors stay what they are at 90 %, and a default tier
+that no share of bad events can reach by then is left out (`left_out`).
+
+Two events decide nothing. A tier starts when both windows burn, and the short one holds more than two bad events, or
+nothing but bad ones: a straggler does not ring for a burn that is over. It ends when the short window is quiet and
+would be with two bad events more, or holds five events and all of them good, or when the long one burns no more: one
+good answer in a quiet night is no recovery. A service with many events does not notice; one with few is paged once.
+And a long window of ten minutes or more must hold more than the short one does: what an idle hour leaves in both is one
+look, not two, so a cold start does not page for the minute that it takes.
 
 At a constant bad share x from a clean start a tier is detected after L*f*B/x, has then spent f*L/P of the budget,
 and its short window S resets it S*(1 - f*B/x) after the trouble ends (Google SRE Workbook, ch. 5, and its algebra).
@@ -12,6 +21,7 @@ and its short window S resets it S*(1 - f*B/x) after the trouble ends (Google SR
 Counts are integers and targets are Decimal; a comparison never passes through a float.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -24,6 +34,12 @@ STANDARD_WINDOWS_S = (300, 1800, 3600, 7200, 21600, 86400, 259200)
 MIN_BAD_EVENTS = 5
 MIN_BAD_EVENTS_LOW_FACTOR = 10
 LOW_FACTOR = 6
+CHANCE_EVENTS = 2
+"""So many bad events more or less in the short window neither start a tier nor end it."""
+ENOUGH_GOOD = 5
+"""So many events in the short window, and none of them bad, end a tier whatever its target: as many as start one."""
+LOOSEST = Decimal("0.1")
+"""What may be bad at most for the caps to lower a factor further: that of a 90 % target."""
 MIN_COVERAGE_EXHAUSTED = Decimal("0.10")
 FINE_WINDOW_S = 600
 """Below this a window is looked at tick by tick, from here on minute by minute (DESIGN 5)."""
@@ -80,6 +96,16 @@ class Tier:
         return self.factor * self.long_s / self.period_s
 
     @property
+    def chance_events(self) -> int:
+        """Bad events in the short window that may be chance; fewer where fewer are asked for in the long one."""
+        return min(CHANCE_EVENTS, self.min_bad_events - 1)
+
+    @property
+    def looks_twice(self) -> bool:
+        """Whether its windows are two looks at the past: minutes against hours, not ticks against minutes."""
+        return self.short_s < self.long_s and self.long_s >= FINE_WINDOW_S
+
+    @property
     def severity(self) -> Severity:
         return severity(self.notify)
 
@@ -102,10 +128,17 @@ class Tier:
 
 
 def tiers(objective: Objective) -> tuple[Tier, ...]:
-    """The objective's burn alerts: those set by hand, else the defaults that fit its period."""
+    """The objective's burn alerts: those set by hand, else the defaults that fit its period and can be reached."""
     if objective.alerts.tiers is not None:
         return tuple(_by_hand(objective, spec) for spec in objective.alerts.tiers)
-    return tuple(_default(objective, tier) for tier in DEFAULT_TIERS if tier.long_s <= objective.window)
+    return tuple(tier for tier in _defaults(objective) if tier.bad_share_needed < 1)
+
+
+def left_out(objective: Objective) -> tuple[Tier, ...]:
+    """The default tiers that fit the period, and that no share of bad events could make fire."""
+    if objective.alerts.tiers is not None:
+        return ()
+    return tuple(tier for tier in _defaults(objective) if tier.bad_share_needed >= 1)
 
 
 def windows_s(objective: Objective) -> tuple[int, ...]:
@@ -145,20 +178,42 @@ def long_burns(tier: Tier, window: WindowCounts) -> bool:
 
 def short_burns(tier: Tier, window: WindowCounts) -> bool:
     """Whether the short window burns above the factor now."""
-    return window.total > 0 and Decimal(window.bad) > tier.bad_share_needed * window.total
+    return window.total > 0 and _over(tier, window.bad, window)
+
+
+def _over(tier: Tier, bad: int, window: WindowCounts) -> bool:
+    """Whether so many bad events would be more than the tier needs of this window."""
+    return Decimal(bad) > tier.bad_share_needed * window.total
+
+
+def starts(tier: Tier, long: WindowCounts, short: WindowCounts) -> bool:
+    """Whether a tier that does not fire starts to."""
+    beyond_chance = short.good == 0 or short.bad > tier.chance_events
+    apart = not tier.looks_twice or long.total > short.total
+    return long_burns(tier, long) and short_burns(tier, short) and beyond_chance and apart
+
+
+def ends(tier: Tier, long: WindowCounts, short: WindowCounts) -> bool:
+    """Whether a tier that fires ends: on good events, or when the long window holds no event any more. Silence alone
+    is no recovery, and coverage damps starting only."""
+    if long.total == 0:
+        return True
+    if short_burns(tier, short):
+        return False
+    all_good = short.bad == 0 and short.total >= ENOUGH_GOOD
+    sure = short.total > 0 and not _over(tier, short.bad + tier.chance_events, short)
+    return all_good or sure or not _over(tier, long.bad, long)
 
 
 def next_state(
     tier: Tier, *, firing: bool, long: WindowCounts, short: WindowCounts
 ) -> Literal["ok", "pending", "firing"]:
-    """The tier's state now. Coverage damps starting only; a firing tier ends on good events in the short window, or
-    when the long window holds no event any more: silence alone is no recovery."""
+    """The tier's state now."""
     if firing:
-        quiet = long.total == 0 or (short.total > 0 and not short_burns(tier, short))
-        return "ok" if quiet else "firing"
+        return "ok" if ends(tier, long, short) else "firing"
     if not long_burns(tier, long):
         return "ok"
-    return "firing" if short_burns(tier, short) else "pending"
+    return "firing" if starts(tier, long, short) else "pending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +251,16 @@ def _minimum(objective: Objective, *, notify: Notify, factor: Decimal) -> int:
     return MIN_BAD_EVENTS_LOW_FACTOR if notify == "page" and factor < LOW_FACTOR else MIN_BAD_EVENTS
 
 
+def _defaults(objective: Objective) -> Iterator[Tier]:
+    """The default tiers that fit the objective's period, reachable or not."""
+    for tier in DEFAULT_TIERS:
+        if tier.long_s <= objective.window:
+            yield _default(objective, tier)
+
+
 def _default(objective: Objective, tier: _Default) -> Tier:
     factor = max(tier.budget * objective.window / tier.long_s, tier.floor)
-    factor = min(factor, tier.cap / objective.allowed_bad)
+    factor = min(factor, tier.cap / min(objective.allowed_bad, LOOSEST))
     notify = tier.notify if SIGNALS[objective.signal].notify == "page" else "ticket"
     return Tier(
         tier.name,

@@ -6,8 +6,9 @@ is the bad share that it needs and m its least bad events; in other words when G
 
 An alert starts at an event that makes both windows burn: a bad one that comes, or a good one that leaves a window. An
 arrival sees the window as any moment does (PASTA), so each of these is a rate of events times a sum over X. The short
-window is taken as a thinned copy of the long one. That the bad events must lie in two minutes is left out, and so is
-the season of the day: an estimate, a little high, good enough to tell 0.01 from 10.
+window is taken as a thinned copy of the long one; it burns with more than `Tier.chance_events` bad ones, or without
+a good one. Left out is that the bad events must lie in two minutes, that an alert lasts until enough good events
+end it, and the season of the day: an estimate, a little high, good enough to tell 0.01 from 10.
 """
 
 import math
@@ -47,11 +48,11 @@ def false_alerts(tier: Tier, traffic: Traffic, *, over_s: int = MONTH_S) -> floa
         if max(seen, _chance(bad - 1, bad_mean)) * burns < NEGLIGIBLE:
             continue
         good = min(most_good, good_mean) * short
-        at_rest = _short_burns(bad * short, good, needed)
-        by_bad += _chance(bad - 1, bad_mean) * burns * _short_burns((bad - 1) * short, good, needed, more=1)
+        at_rest = _short_burns(tier, bad * short, good)
+        by_bad += _chance(bad - 1, bad_mean) * burns * _short_burns(tier, (bad - 1) * short, good, more=1)
         by_bad -= seen * burns * at_rest
         by_good += seen * _chance(most_good, good_mean) * at_rest
-        by_good += seen * burns * _short_at_its_edge(bad * short, good, needed)
+        by_good += seen * burns * _short_at_its_edge(tier, bad * short, good)
     return max(bad_per_s * by_bad, 0.0) * over_s + good_per_s * by_good * over_s
 
 
@@ -60,18 +61,26 @@ def _most_good(bad: int, needed: float) -> int:
     return math.ceil(round(bad * (1 - needed) / needed, 9)) - 1
 
 
-def _short_burns(bad_mean: float, good_mean: float, needed: float, *, more: int = 0) -> float:
+def _most_good_short(tier: Tier, bad: int) -> int:
+    """The most good events beside which so many bad ones make the short window burn beyond chance; -1 for none."""
+    if bad <= 0:
+        return -1
+    return _most_good(bad, float(tier.bad_share_needed)) if bad > tier.chance_events else 0
+
+
+def _short_burns(tier: Tier, bad_mean: float, good_mean: float, *, more: int = 0) -> float:
     """The chance that the short window burns; with `more` bad events in it than come by chance."""
     return math.fsum(
-        _chance(bad, bad_mean) * _up_to(_most_good(bad + more, needed), good_mean)
+        _chance(bad, bad_mean) * _up_to(_most_good_short(tier, bad + more), good_mean)
         for bad in _around(bad_mean, at_least=1 - more)
     )
 
 
-def _short_at_its_edge(bad_mean: float, good_mean: float, needed: float) -> float:
+def _short_at_its_edge(tier: Tier, bad_mean: float, good_mean: float) -> float:
     """The chance that the short window burns, and would not with one good event more."""
     return math.fsum(
-        _chance(bad, bad_mean) * _chance(_most_good(bad, needed), good_mean) for bad in _around(bad_mean, at_least=1)
+        _chance(bad, bad_mean) * _chance(_most_good_short(tier, bad), good_mean)
+        for bad in _around(bad_mean, at_least=1)
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from slo.burn import Tier, factor_text, tiers
+from slo.burn import Tier, factor_text, left_out, tiers
 from slo.chance import Traffic, false_alerts
 from slo.objective import Objective, PromptBytes, Spec
 from slo.quantity import about_text, duration_text, percent_text, plain
@@ -157,6 +157,11 @@ def _tier_warnings(objective: Objective, per_s: Decimal | None) -> Iterator[str]
         yield (
             f"objective {objective.name} has no burn alert: its window, {duration_text(objective.window)}, is shorter "
             "than every default tier: give it alerts.tiers"
+        )
+    for tier in left_out(objective):
+        yield (
+            f"objective {objective.name} has no tier {tier.name}: at burn {factor_text(tier)} it would need "
+            f"{percent_text(tier.bad_share_needed)} bad, more than there can be: give it alerts.tiers"
         )
     for tier in found:
         if tier.factor < 1:

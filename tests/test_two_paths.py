@@ -26,7 +26,7 @@ pytestmark = pytest.mark.tools
 
 STEP_S = 15
 STEPS = 300
-ASKED_EVERY = 20
+ASKED_EVERY = 4
 WINDOWS_S = (60, 600, 3600)
 MODELS = ("m1", "m2")
 START_S = NOW_S // 3600 * 3600

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from corpus.counts import WARM_S, Counts, Integers, Steps
 from corpus.incidents import DAY_S, HOUR_S, MINUTE_S
 from corpus.service import Floats
-from slo.burn import Tier, WindowCounts, next_state
+from slo.burn import ENOUGH_GOOD, Tier, WindowCounts, next_state
 
 MARGIN = 1e-9
 
@@ -125,11 +125,18 @@ def fired(counter: Counter, tier: Tier) -> list[Firing]:
     """When a tier of ours fires, by `slo.burn.next_state`."""
     long, short = counter.window(tier.long_s), counter.window(tier.short_s)
     needed = float(tier.bad_share_needed)
-    short_total = short.good + short.bad
+    short_total, long_total = short.good + short.bad, long.good + long.bad
     starting = long.over(needed) & (long.bad >= tier.min_bad_events) & (long.bad_spans >= 2)
     starting &= (short_total > 0) & (short.bad > needed * short_total * (1 - MARGIN))
-    ending = (short_total > 0) & (short.bad <= needed * short_total * (1 + MARGIN))
-    ending |= long.good + long.bad == 0
+    if tier.looks_twice:
+        starting &= long_total > short_total
+    ending = short.bad <= needed * short_total * (1 + MARGIN)
+    ending &= (
+        (short.good >= ENOUGH_GOOD)
+        | (long.bad <= needed * long_total * (1 + MARGIN))
+        | (short.bad + tier.chance_events <= needed * short_total * (1 + MARGIN))
+    )
+    ending |= long_total == 0
     turns = {False: np.flatnonzero(starting), True: np.flatnonzero(ending)}
     found, firing, began, step = [], False, 0, counter.first
     while (place := int(np.searchsorted(turns[firing], step))) < turns[firing].size:

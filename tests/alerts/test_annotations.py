@@ -74,7 +74,28 @@ def test_what_is_known_of_the_cause_is_told_and_nothing_else(tmp_path: Path) -> 
     assert "GPU clocks held back for 20%." in said
     silent = rendered(tmp_path, "m1")
     assert "it ends in 0s. Worst model: m1, 100% bad. Most bad events: instance a." in silent
-    assert not [word for word in ("KV cache", "Preemptions", "Waiting", "GPU") if word in silent]
+    assert not [word for word in ("KV cache", "Preemptions", "Waiting", "GPU", "Time of") if word in silent]
+
+
+def latency_sum(metric: str, source: str = "proxy") -> str:
+    return engine(f"gen_ai_server_{metric}_seconds_sum", f',source="{source}"')
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        # In every second of the last minutes 10 requests were under way, 6 of them without a first token, 4 waited.
+        ({latency_sum("time_to_first_token"): "0+90x40", engine("firsttoken_engine_waiting"): "4x40"},
+         "Time of requests: queue 40%, prefill 20%, decode 40%."),
+        ({latency_sum("time_to_first_token"): "0+90x40"}, "Time of requests: queue and prefill 60%, decode 40%."),
+        ({latency_sum("time_to_first_token"): "0+90x40", latency_sum("time_to_first_token", "engine"): "0+30x40"},
+         "Time of requests: queue and prefill 60%, decode 40%."),
+    ],
+    ids=["an engine that tells its queue", "one that does not", "the engine's own latencies beside the sidecar's"],
+)  # fmt: skip
+def test_where_the_time_of_requests_goes_is_told(tmp_path: Path, more: dict[str, str], said: str) -> None:
+    assert said in rendered(tmp_path, "m1", {latency_sum("request_duration"): "0+150x40", **more})
 
 
 def test_who_cannot_ask_is_told_what_the_alert_knows_itself() -> None:

@@ -13,7 +13,7 @@ from alerts.group import Alert
 from slo import promql
 from slo.burn import tiers
 from slo.objective import Spec
-from tests.alerts.support import SMALL, events, firing, heartbeat, promtool_test, rules, spec
+from tests.alerts.support import SMALL, Check, events, firing, heartbeat, promtool_test, rules, spec
 
 pytestmark = pytest.mark.tools
 
@@ -73,6 +73,54 @@ def test_one_good_moment_ends_it_and_a_new_burn_starts_it_again(tmp_path: Path) 
     series = ALIVE | {events("good"): good, events("bad"): bad}
     checks = [("10m", firing(), BOTH), ("12m", firing(), {}), ("14m", firing(), BOTH)]
     promtool_test(tmp_path, groups=rules(spec()), series=series, checks=checks)
+
+
+def test_a_straggler_does_not_ring_for_a_burn_that_is_over(tmp_path: Path) -> None:
+    # Two minutes of good events end it; then one event a sample comes, and one of them is bad: a fifth of that minute.
+    series = ALIVE | {
+        events("good"): "0+10x20 200x20 210+10x8 291+1x20",
+        events("bad"): "0x20 10+10x19 200x11 201x20",
+    }
+    burns = {BURN.format(model): 1.0 for model in ("m1", "*")}
+    checks = [
+        ("10m", firing(), BOTH),
+        ("12m30s", firing(), {}),
+        ("13m30s", "firsttoken:burn_rate:ratio1m > bool 3", burns),
+        ("13m30s", firing(), {}),
+        ("14m15s", firing(), {}),
+    ]
+    promtool_test(tmp_path, groups=rules(spec()), series=series, checks=checks)
+
+
+@pytest.mark.parametrize(("each", "until"), [(1, "20m15s"), (3, "11m15s")], ids=["four a minute", "twelve a minute"])
+def test_a_few_good_events_are_no_recovery_and_five_are(tmp_path: Path, each: int, until: str) -> None:
+    series = ALIVE | {events("good"): f"0+10x20 200x20 {200 + each}+{each}x60", events("bad"): BAD_FROM_5M_TO_10M}
+    checks: list[Check] = [("10m45s", firing(), BOTH), (until, firing(), {})]
+    if each == 1:
+        checks.append(("18m", firing(), BOTH))
+    promtool_test(tmp_path, groups=rules(spec()), series=series, checks=checks)
+
+
+HOURLY = spec(window="4h", alerts={"tiers": [{"name": "fast", "budget": "75%", "long": "1h"}]})
+"""Burn above 3 (15 % bad) over 1h and 5m."""
+
+
+def test_a_minute_of_bad_events_after_an_idle_hour_is_a_cold_start_and_no_alert(tmp_path: Path) -> None:
+    # Idle for 70 minutes, bad from 70m30s to 71m30s, good from then on: for a while both windows hold just that.
+    series = {
+        heartbeat(): "0+15x400",
+        events("good"): "0x286 10+10x100",
+        events("bad"): "0x282 10+10x3 40x100",
+    }
+    looks: list[Check] = [(f"{minute}m{s}s", firing(), {}) for minute in range(71, 78) for s in (0, 30)]
+    burns: Check = ("72m", "firsttoken:burn_rate:ratio5m > bool 3", {BURN.format(model): 1.0 for model in ("m1", "*")})
+    promtool_test(tmp_path, groups=rules(HOURLY), series=series, checks=[burns, *looks])
+
+
+def test_an_outage_after_an_idle_hour_rings_once_the_short_window_is_past(tmp_path: Path) -> None:
+    series = {heartbeat(): "0+15x400", events("good"): "0x400", events("bad"): "0x282 10+10x100"}
+    checks: list[Check] = [("75m", firing(), {}), ("76m15s", firing(), BOTH)]
+    promtool_test(tmp_path, groups=rules(HOURLY), series=series, checks=checks)
 
 
 def test_a_burn_within_one_minute_is_a_spike_and_no_alert(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The tools run over a folder, and what is said when one is missing."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from alerts import check
 from alerts.artefacts import artefacts
 from alerts.errors import AlertsError, ToolMissingError
 from alerts.routes import Routing
+from slo.objective import parse
 from tests.alerts.support import TARGET, spec, tool
+from tests.alerts.test_rules import FIVE
 
 
 @pytest.fixture
@@ -57,6 +60,28 @@ def test_what_was_generated_is_fine(folder: Path) -> None:
     tool("promtool"), tool("amtool")
     found = [finding.is_fine for finding in check.run(folder)]
     assert found == [True] * len(check.commands(folder))
+
+
+SHORT = "alerts: {tiers: [{name: fast, budget: 5%, long: 3m, short: 1m}]}"
+
+
+@pytest.mark.tools
+def test_two_services_of_five_objectives_each_pass_every_tool(tmp_path: Path) -> None:
+    # promtool walks through minutes here instead of hours: the windows are short, the rules are as many.
+    five = re.sub(r"(, window: \w+)?(, match: {.*})?}$", rf", window: 1h\2, {SHORT}}}", FIVE, flags=re.MULTILINE)
+    specs = (*parse(five), *parse(five.replace("chat", "search")))
+    assert [len(one.objectives) for one in specs] == [5, 5]
+    made = artefacts(specs, TARGET, Routing())
+    assert made == artefacts(specs, TARGET, Routing())
+    for name, text in made.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = list(check.run(tmp_path))
+    assert [finding.said for finding in found if not finding.is_fine] == []
+    assert {" ".join(command[:3]) for command in check.commands(tmp_path)} == {
+        "promtool check rules", "promtool test rules", f"amtool check-config {tmp_path}/alertmanager.yaml",
+        "amtool config routes",
+    }  # fmt: skip
 
 
 @pytest.mark.tools

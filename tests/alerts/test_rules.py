@@ -9,9 +9,9 @@ import pytest
 
 from alerts.group import Alert, Group, Recording
 from alerts.rules import MAX_INTERVAL_S, Target, service_groups
-from slo.burn import tiers
+from slo.burn import factor_text, tiers
 from slo.objective import Spec, parse
-from slo.promql import BURNING, TIER_LABEL
+from slo.promql import BURNING, TIER_LABEL, number
 from slo.quantity import duration_text
 from tests.alerts.support import spec, tool, yaml_text
 
@@ -105,6 +105,7 @@ FACTORS = {
     "99%": ("13.44", "5.6", "2.8", "1"),
     "95%": ("5", "3", "2.4", "1"),
     "90%": ("2.5", "1.5", "1.2", "1"),
+    "80%": ("2.5", "1.5", "1.2", "1"),
 }
 
 
@@ -121,7 +122,8 @@ def test_factors_are_derived_from_the_target_and_stand_in_the_alert(target: str)
     ]
     of_tier = zip(burns, verdicts, FACTORS[target], tiers(found.objectives[0]), strict=True)
     for alert, verdict, factor, tier in of_tier:
-        assert verdict.expr.endswith(f"}} <= {factor}\n)")
+        assert f" > {number(tier.bad_share_needed)} * firsttoken:" in verdict.expr
+        assert factor_text(tier) == factor
         assert f"alert above {factor}." in alert.annotations["description"]
         assert alert.labels["long_window"] == duration_text(tier.long_s)
 

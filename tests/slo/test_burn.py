@@ -13,9 +13,12 @@ from slo.burn import (
     WindowCounts,
     budget,
     burn_rate,
+    ends,
+    left_out,
     long_burns,
     next_state,
     short_burns,
+    starts,
     tiers,
     windows_s,
 )
@@ -35,17 +38,28 @@ def objective(target: str = "99%", extra: str = "", *, signal: str = "ttft", thr
         ("99%", "13.44 5.6 2.8 1"),
         ("95%", "5 3 2.4 1"),
         ("90%", "2.5 1.5 1.2 1"),
-        ("50%", "0.5 0.3 0.24 0.2"),
+        ("80%", "2.5 1.5 1.2 1"),
+        ("60.1%", "2.5 1.5 1.2 1"),
+        ("60%", "1.5 1.2 1"),
+        ("20%", "1.2 1"),
+        ("0.1%", "1"),
     ],
 )
 def test_default_factors_follow_from_the_target(target: str, factors: str) -> None:
     assert [tier.factor for tier in tiers(objective(target))] == [Decimal(f) for f in factors.split()]
 
 
+def test_a_default_tier_that_nothing_could_make_fire_is_left_out_by_name() -> None:
+    assert [(tier.name, tier.bad_share_needed) for tier in left_out(objective("50%"))] == [("fast", Decimal("1.25"))]
+    assert left_out(objective("61%")) == ()
+    assert left_out(objective("50%", ", alerts: {tiers: [{name: day, budget: 5%, long: 1d}]}")) == ()
+
+
 @given(st.decimals("0.01", "99.999", places=3), st.sampled_from([1, 3, 7, 28, 30, 90]))
 def test_every_default_tier_can_fire_and_factors_fall(target: Decimal, days: int) -> None:
     found = tiers(objective(f"{target}%", f", window: {days}d"))
     assert all(tier.bad_share_needed < 1 for tier in found)
+    assert all(tier.factor >= 1 for tier in found)
     assert all(a.factor >= b.factor for a, b in itertools.pairwise(found))
     assert all(tier.long_s <= days * 86400 and tier.short_s * 12 == tier.long_s for tier in found)
 
@@ -174,11 +188,11 @@ def test_a_tier_fires_when_both_windows_are_strictly_over(long: str, short: str,
     (tier,) = tiers(objective("99%", month))
     assert tier.factor == Decimal("14.4")
 
-    def counts(burn: str) -> WindowCounts:
-        bad = int(Decimal(burn) * 10)  # of 1,000 events, of which 10 may be bad
-        return WindowCounts(1000 - bad, bad)
+    def counts(burn: str, thousands: int) -> WindowCounts:
+        bad = int(Decimal(burn) * 10) * thousands  # of 1,000 events 10 may be bad
+        return WindowCounts(1000 * thousands - bad, bad)
 
-    assert next_state(tier, firing=False, long=counts(long), short=counts(short)) == state
+    assert next_state(tier, firing=False, long=counts(long, 12), short=counts(short, 1)) == state
 
 
 @pytest.mark.parametrize(
@@ -200,6 +214,73 @@ def test_a_burn_is_at_most_one_over_what_may_be_bad(
         with pytest.raises(SpecError, match="tier fast can never fire"):
             objective(target, stock)
     assert all(tier.factor < highest for tier in tiers(objective(target)))
+
+
+BURNING = WindowCounts(600, 400)
+QUIET_AGAIN = WindowCounts(900, 100)
+STARTS = {
+    # a p95 page: burn 5, which is more than 25 % bad
+    "three of them, and more than the share": (BURNING, WindowCounts(8, 3), "firing"),
+    "three of them, and no more than the share": (BURNING, WindowCounts(9, 3), "pending"),
+    "a straggler or two of a burn that is over": (BURNING, WindowCounts(2, 2), "pending"),
+    "one event, and it is bad": (BURNING, WindowCounts(0, 1), "firing"),
+    "no event": (BURNING, WindowCounts(0, 0), "pending"),
+    "the long window has seen no more than the short": (WindowCounts(20, 60), WindowCounts(20, 60), "pending"),
+    "and now it has": (WindowCounts(21, 60), WindowCounts(20, 60), "firing"),
+}
+
+
+@pytest.mark.parametrize("case", STARTS)
+def test_one_or_two_events_start_nothing(case: str) -> None:
+    long, short, state = STARTS[case]
+    assert next_state(tiers(objective("95%"))[0], firing=False, long=long, short=short) == state
+
+
+@pytest.mark.parametrize(
+    ("windows", "state"),
+    [("long: 5m", "firing"), ("long: 10m, short: 10m", "firing"), ("long: 10m, short: 5m", "pending")],
+)
+def test_windows_of_ticks_or_of_one_length_are_one_look_anyway(windows: str, state: str) -> None:
+    (tier,) = tiers(objective("99%", f", alerts: {{tiers: [{{name: one, budget: 0.1%, {windows}}}]}}"))
+    assert next_state(tier, firing=False, long=BURNING, short=BURNING) == state
+
+
+ENDS = {
+    "quiet, and two bad ones more would not change it": (BURNING, WindowCounts(11, 1), "ok"),
+    "two bad ones more would": (BURNING, WindowCounts(10, 1), "firing"),
+    "four good ones": (BURNING, WindowCounts(4, 0), "firing"),
+    "it burns on": (BURNING, WindowCounts(74, 26), "firing"),
+    "it burns on, and the long window no more": (QUIET_AGAIN, WindowCounts(74, 26), "firing"),
+    "few good events, and the long window burns no more": (QUIET_AGAIN, WindowCounts(1, 0), "ok"),
+    "silence while the long window burns": (BURNING, WindowCounts(0, 0), "firing"),
+    "silence, and the long window has forgotten": (WindowCounts(0, 0), WindowCounts(0, 0), "ok"),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_one_or_two_events_end_nothing(case: str) -> None:
+    long, short, state = ENDS[case]
+    assert next_state(tiers(objective("95%"))[0], firing=True, long=long, short=short) == state
+
+
+@pytest.mark.parametrize(("good", "state"), [(4, "firing"), (5, "ok")])
+def test_five_good_events_end_a_tier_of_the_tightest_target(good: int, state: str) -> None:
+    tier = tiers(objective("99.9%"))[0]
+    assert next_state(tier, firing=True, long=BURNING, short=WindowCounts(good, 0)) == state
+
+
+@pytest.mark.parametrize(("least", "chance", "state"), [(1, 0, "firing"), (2, 1, "firing"), (3, 2, "pending")])
+def test_who_asks_for_fewer_bad_events_leaves_fewer_to_chance(least: int, chance: int, state: str) -> None:
+    tier = tiers(objective("99%", f", alerts: {{min_bad_events: {least}}}"))[0]
+    assert tier.chance_events == chance
+    assert next_state(tier, firing=False, long=BURNING, short=WindowCounts(4, 2)) == state
+
+
+@given(*[st.tuples(st.integers(0, 60), st.integers(0, 60)) for _ in range(2)], st.sampled_from(["80%", "95%", "99.9%"]))
+def test_what_starts_a_tier_does_not_end_it(short: tuple[int, int], more: tuple[int, int], target: str) -> None:
+    for tier in tiers(objective(target)):
+        windows = WindowCounts(short[0] + more[0], short[1] + more[1]), WindowCounts(*short)
+        assert not (starts(tier, *windows) and ends(tier, *windows))
 
 
 def test_long_without_short_is_pending() -> None:

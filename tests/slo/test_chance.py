@@ -31,22 +31,23 @@ def simulated(of: Tier, traffic: Traffic, *, months: int, seed: int) -> float:
         counts[:, 1] += step * is_bad
         (long_total, long_bad), (short_total, short_bad) = counts
         short_burns = short_bad > needed * short_total
+        beyond_chance = short_bad == short_total or short_bad > of.chance_events
         if firing:
             firing = long_total > 0 and (short_total == 0 or short_burns)
-        elif long_bad >= of.min_bad_events and long_bad > needed * long_total and short_burns:
+        elif long_bad >= of.min_bad_events and long_bad > needed * long_total and short_burns and beyond_chance:
             firing, starts = True, starts + 1
     return starts / months
 
 
 @pytest.mark.parametrize(
     ("name", "alerts", "per_hour", "months"),
-    [("fast", "{min_bad_events: 1}", 6, 12), ("medium", "{min_bad_events: 2}", 6, 30)],
+    [("fast", "{min_bad_events: 1}", 6, 12), ("medium", "{min_bad_events: 2}", 6, 50)],
     ids=["one bad event pages a quiet service", "two in six hours"],
 )
 def test_it_agrees_with_a_simulation(name: str, alerts: str, per_hour: float, months: int) -> None:
     of, traffic = tier(name, alerts=alerts), Traffic(per_hour / 3600, 0.005)
     expected = false_alerts(of, traffic)
-    assert expected > 1
+    assert expected * months > 12
     assert simulated(of, traffic, months=months, seed=1) == pytest.approx(expected, rel=0.35)
 
 
@@ -57,7 +58,7 @@ def test_the_least_number_of_bad_events_is_what_keeps_a_quiet_service_quiet() ->
 
 
 @pytest.mark.parametrize("name", ["fast", "medium"])
-@pytest.mark.parametrize("target", ["90%", "95%", "99%", "99.9%"])
+@pytest.mark.parametrize("target", ["61%", "80%", "90%", "95%", "99%", "99.9%"])
 @pytest.mark.parametrize("per_hour", [2, 60, 600, 36000, 3.6e6])
 def test_default_tiers_page_for_nothing_less_than_once_in_ten_months(name: str, target: str, per_hour: float) -> None:
     of = tier(name, target=target)

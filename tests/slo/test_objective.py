@@ -299,3 +299,17 @@ def test_a_mapping_where_a_list_belongs_is_said_in_words_of_yaml() -> None:
     text = f"service: chat\nobjectives:\n  - {{name: a, signal: ttft, percentile: 95, threshold: 1s, {policy}}}\n"
     with pytest.raises(SpecError, match=r"policy: a list is needed: write each item behind a dash"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("owners", "expected"),
+    [(("a", "a"), "a"), (("a", "b"), None), (("a", None), None), ((None, None), None)],
+    ids=["one owns all", "two own some", "one owns some", "nobody owns any"],
+)
+def test_a_service_has_the_owner_of_all_its_objectives(owners: tuple[str | None, ...], expected: str | None) -> None:
+    rows = (
+        f"{{name: o{number}, signal: availability, target: 99%{f', owner: {owner}' if owner else ''}}}"
+        for number, owner in enumerate(owners)
+    )
+    (found,) = parse(f"service: chat\nobjectives: [{', '.join(rows)}]")
+    assert found.owner == expected

@@ -210,7 +210,8 @@ def test_who_stands_by_tells_nothing_resolves_nothing_and_tells_anew_once_it_tak
                     other = Webhook(client, kept.url, external_url="http://c", memory=memory)
                     async with delivering(Notifier([other], lambda: now[0])) as second:
                         second.tell([notice(ended=True)])
-                        await until(lambda: len(kept.told) == 2)
+                        await until(lambda: second.deliveries[other.name].sent == 1)  # heard, and remembered
+                    assert len(kept.told) == 2
                     notifier.take_over()
                     notifier.tell([notice(ended=True)])
                     await notifier.last_word(5)

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from unittest import mock
 
 import pytest
 from sqlalchemy import select, text
 
 from collector import schema
 from collector.keeping.store import Store
-from collector.storage import commit
+from collector.storage import commit, leader
 from collector.storage.leader import Elected
 from collector.telling.notice import Notice
 from collector.telling.notify import Notifier
@@ -263,9 +264,10 @@ async def side(database: str, clock: Clock, name: str) -> AsyncIterator[Side]:
 
 @asynccontextmanager
 async def two(database: str, clock: Clock) -> AsyncIterator[tuple[Side, Side]]:
-    """Two collectors on one database; the first asked first and leads."""
-    async with side(database, clock, "one") as one, side(database, clock, "other") as other:
-        yield one, other
+    """Two collectors on one database; the first asked first and leads, for as long as a slow machine takes."""
+    with mock.patch.object(leader, "LEASE_S", 600):
+        async with side(database, clock, "one") as one, side(database, clock, "other") as other:
+            yield one, other
 
 
 async def stretch(one: Side, other: Side, clock: Clock, *, count: int, good: int, bad: int) -> None:

@@ -1,7 +1,8 @@
 """`firsttoken capacity`: load on a server, and what it took.
 
-`load` sends open-loop streaming chat requests and reports latency from the moment each was due. Exit codes: 0 fine,
-1 not one request was answered well, 2 usage, bad input or a target that cannot be asked.
+`load` sends open-loop streaming chat requests and reports latency from the moment each was due; `certify` finds the
+highest rate that keeps the objectives. Exit codes: 0 fine, 1 not one request was answered well, or no rate is
+certified, 2 usage, bad input or a target that cannot be asked.
 """
 
 import argparse
@@ -12,20 +13,23 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import orjson
 from rich.console import Console
 
 from capacity import screen
+from capacity.certify.cli import add_to as add_certify_flags
+from capacity.certify.cli import certify
 from capacity.client import Target, target
 from capacity.discovery import first_model
 from capacity.errors import CapacityError, TargetError, WorkloadError
-from capacity.load import DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT_S, Limits, Plan, run
+from capacity.load import Plan, run
+from capacity.options import add_flag
 from capacity.record import Load
 from capacity.schedule import Span, Workload, arrivals, fixed, poisson
+from capacity.sending import DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT_S, Limits
 from capacity.summary import Summary, summarise
-from slo.flags import Parser, variable
+from slo.flags import Parser
 from slo.signals import SYNTHETIC_CLASS
 
 
@@ -33,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run `firsttoken capacity ...`; returns the exit code."""
     args = _parser(os.environ).parse_args(argv)
     try:
-        return _load(args)
+        return certify(args) if args.command == "certify" else _load(args)
     except CapacityError as error:
         print(f"firsttoken capacity: {error}", file=sys.stderr)
         return 2
@@ -128,15 +132,13 @@ def _first_error(load: Load) -> str:
 def _parser(environ: Mapping[str, str]) -> Parser:
     parser = Parser(prog="firsttoken capacity", description="How much load a server takes.")
     parser.add_version()
-    commands = parser.add_subparsers(dest="command", required=True, metavar="load")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="load|certify")
     load = commands.add_parser("load", help="send open-loop load and report latency from when each request was due")
+    about = "find the highest rate at which a server is shown to keep its objectives"
+    add_certify_flags(commands.add_parser("certify", help=about, description=about.capitalize() + "."), environ)
 
-    def add(flag: str, **options: Any) -> None:
-        """A flag whose default FIRSTTOKEN_<FLAG> may give."""
-        set_by = environ.get(variable(flag))
-        if set_by is not None:
-            options["default"] = [set_by] if options.get("action") == "append" else set_by
-        load.add_argument(flag, **options)
+    def add(flag: str, **options: object) -> None:
+        add_flag(load, environ, flag, **options)
 
     add("--target", metavar="URL", help="OpenAI-compatible server, as http://127.0.0.1:8001")
     add("--rate", type=float, default=1.0, metavar="R", help="requests a second (%(default)s)")

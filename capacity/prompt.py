@@ -14,9 +14,13 @@ after long days of rain wind dust song work sleep talk over road hill field tree
 WORDS = TEXT.split()
 
 
-def chat_body(arrival: Arrival, chance: Random) -> bytes:
-    """The JSON body that asks for exactly `output_tokens` tokens where the server honours `ignore_eos`."""
-    words = " ".join(chance.choices(WORDS, k=arrival.input_words))
+def chat_body(arrival: Arrival, chance: Random, *, shared_words: int = 0) -> bytes:
+    """The JSON body that asks for exactly `output_tokens` tokens where the server honours `ignore_eos`.
+
+    The first `shared_words` of the prompt are the same in every one, as under a common system prompt.
+    """
+    shared = [WORDS[place % len(WORDS)] for place in range(min(shared_words, arrival.input_words))]
+    words = " ".join([*shared, *chance.choices(WORDS, k=arrival.input_words - len(shared))])
     return orjson.dumps(
         {
             "model": arrival.model,

@@ -9,8 +9,9 @@ import pytest
 
 from capacity.client import target
 from capacity.errors import WorkloadError
-from capacity.load import Limits, Plan, Progress, run
+from capacity.load import Plan, Progress, run
 from capacity.schedule import Arrival, fixed
+from capacity.sending import Limits
 from capacity.summary import summarise
 from tests.capacity.sse_server import HEAD, Server, Step, answer, event, refusal, serve
 

@@ -6,7 +6,7 @@ DEMO_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-engines check generate check-dashboards bench corpus attribution soak torture clean prerequisites
+.PHONY: help setup demo test test-engines check generate check-dashboards bench corpus attribution paging queues soak torture clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,6 +50,13 @@ corpus: $(BIN)/.dev ## judge 850 months of incidents by our burn tiers and by th
 
 attribution: $(BIN)/.dev ## put faults into a live server and look at the causes that alerts give, about 25 minutes
 	@$(BIN)/python bench/attribution.py --check
+
+paging: $(BIN)/.dev ## incidents and quiet hours of live services: one page each or none, by Prometheus and by the collector, about 10 minutes
+	@tests/install_tools.sh
+	@$(BIN)/python bench/paging.py
+
+queues: $(BIN)/.dev ## let capacity certify loose on simulated servers whose capacity is known, about 2 minutes
+	@$(BIN)/python bench/capacity.py --check
 
 soak: $(BIN)/.dev ## 10 minutes of 200 streams with everything going wrong: nothing lost, nothing leaked
 	@$(BIN)/python bench/soak.py --check

@@ -3,25 +3,27 @@
 The idea of the generated Alertmanager routes holds here too: one incident, one page. Pages are grouped by environment
 and service alone, so further objectives, tiers and models join the group that is already told; tickets are grouped by
 objective; what notifies nobody is left out. A group is told when its first notice fires and once when none fires any
-more. A ticket stays quiet while a page of the same objective and model fires.
+more. What the routes inhibit stays quiet here: a ticket while a page of the same objective fires, whatever its model;
+one that speaks of the service as a whole while any page of the service does; one of a burn while telemetry is absent.
 
 A page that began and ended while its receiver could not be told is told afterwards, once, as resolved: nobody is to
 learn of an incident from the budget it cost. A ticket that is over asks nothing of anybody and is left out.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from collector.telling.notice import ALERT_NAME, NOTIFY, Notice, rfc3339
-from slo.signals import ENVIRONMENT_LABEL, LABELS, MODEL_LABEL, OBJECTIVE, SERVICE_LABEL
+from slo.promql import TIER_LABEL
+from slo.signals import ENVIRONMENT_LABEL, LABELS, OBJECTIVE, SERVICE_LABEL
+from slo.trouble import TELEMETRY_ABSENT
 
 _OBJECTIVE_LABEL = LABELS[OBJECTIVE]
 GROUP_BY = {
     "page": (ENVIRONMENT_LABEL, SERVICE_LABEL),
     "ticket": (ALERT_NAME, ENVIRONMENT_LABEL, SERVICE_LABEL, _OBJECTIVE_LABEL),
 }
-_SAME_TROUBLE = (ENVIRONMENT_LABEL, SERVICE_LABEL, MODEL_LABEL, _OBJECTIVE_LABEL)
 _NEVER_ENDS = "0001-01-01T00:00:00Z"
 
 MAX_ALERTS = 100
@@ -56,14 +58,23 @@ class Group:
 
 def groups(notices: Iterable[Notice]) -> tuple[Group, ...]:
     """The notices by group, in a stable order."""
-    told = [notice for notice in notices if notice.label(NOTIFY) in GROUP_BY]
-    paged = {_values(notice, _SAME_TROUBLE) for notice in told if notice.fires and notice.label(NOTIFY) == "page"}
     found: dict[str, list[Notice]] = {}
-    for notice in told:
-        if notice.label(NOTIFY) == "ticket" and notice.fires and _values(notice, _SAME_TROUBLE) in paged:
-            continue
+    for notice in _not_held([notice for notice in notices if notice.label(NOTIFY) in GROUP_BY]):
         found.setdefault(_key(notice), []).append(notice)
     return tuple(_group(key, found[key]) for key in sorted(found))
+
+
+def _not_held(notices: Sequence[Notice]) -> Iterator[Notice]:
+    """All but the tickets that a page holds back while it fires."""
+    pages = [notice for notice in notices if notice.fires and notice.label(NOTIFY) == "page"]
+    held = {(_service(page), objective) for page in pages for objective in ("", page.label(_OBJECTIVE_LABEL))}
+    silent = {_service(page) for page in pages if page.label(ALERT_NAME) == TELEMETRY_ABSENT}
+    for notice in notices:
+        is_of_burn = bool(notice.label(TIER_LABEL))
+        service, objective = _service(notice), notice.label(_OBJECTIVE_LABEL)
+        is_held = (service, objective) in held or (is_of_burn and service in silent)
+        if not (is_held and notice.fires and notice.label(NOTIFY) == "ticket"):
+            yield notice
 
 
 def due(group: Group, told: Told) -> bool:
@@ -110,6 +121,10 @@ def _worded(notice: Notice, *, is_late: bool) -> Notice:
 def _key(notice: Notice) -> str:
     notify = notice.label(NOTIFY)
     return f"{notify}:" + ",".join(f"{name}={notice.label(name)}" for name in GROUP_BY[notify])
+
+
+def _service(notice: Notice) -> tuple[str, ...]:
+    return _values(notice, GROUP_BY["page"])
 
 
 def _values(notice: Notice, names: Sequence[str]) -> tuple[str, ...]:

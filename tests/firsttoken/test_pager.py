@@ -33,6 +33,13 @@ def test_a_page_names_what_fires_once_each() -> None:
     assert told.text == "page firing: LLMTTFTBudgetBurn ttft/fast"
 
 
+@pytest.mark.parametrize(("key", "group"), [("page:chat", "page:chat"), (None, ""), (3, "")])
+def test_messages_of_one_incident_have_its_group(key: object, group: str) -> None:
+    told = notification({**body("firing", alert()), "groupKey": key}, 7.0)
+    assert told is not None
+    assert told.group == group
+
+
 def test_a_group_without_a_page_is_a_ticket() -> None:
     told = notification(body("firing", alert(notify="ticket", objective="kv", burn_tier="fast")), 7.0)
     assert told is not None

@@ -7,10 +7,16 @@ from collector.telling.webhook import MAX_ALERTS, Told, due, groups, now_told, p
 
 
 def notice(
-    objective: str = "ttft", *, notify: str = "page", model: str = "*", tier: str = "fast", ended: bool = False
+    objective: str = "ttft",
+    *,
+    notify: str = "page",
+    model: str = "*",
+    tier: str = "fast",
+    ended: bool = False,
+    name: str = "LLMTTFTBudgetBurn",
 ) -> Notice:
     labels = {
-        "alertname": "LLMTTFTBudgetBurn",
+        "alertname": name,
         "burn_tier": tier,
         "environment": "prod",
         "model_name": model,
@@ -38,11 +44,25 @@ def test_tickets_are_grouped_by_objective_and_silence_by_nobody() -> None:
     assert [dict(group.labels)["objective"] for group in found] == ["tpot", "ttft"]
 
 
-def test_a_ticket_stays_quiet_while_a_page_of_the_same_trouble_fires() -> None:
+def test_a_ticket_stays_quiet_while_a_page_of_the_same_objective_fires() -> None:
     ticket = notice(notify="ticket", tier="slow")
     assert [group.notify for group in groups([notice(), ticket])] == ["page"]
-    assert [group.notify for group in groups([notice(model="m"), ticket])] == ["page", "ticket"]
+    assert [group.notify for group in groups([notice(model="m"), ticket])] == ["page"]
+    assert [group.notify for group in groups([notice("tpot"), ticket])] == ["page", "ticket"]
     assert [group.notify for group in groups([notice(ended=True), ticket])] == ["page", "ticket"]
+
+
+def test_a_ticket_of_the_whole_service_stays_quiet_while_any_page_of_it_fires() -> None:
+    ticket = notice("", notify="ticket", tier="")
+    assert [group.notify for group in groups([notice("tpot"), ticket])] == ["page"]
+    assert [group.notify for group in groups([notice("tpot", ended=True), ticket])] == ["page", "ticket"]
+
+
+def test_tickets_of_burns_stay_quiet_while_telemetry_is_absent() -> None:
+    absent = notice("", tier="", name="LLMTelemetryAbsent")
+    burn, exhausted = notice(notify="ticket", tier="slow"), notice("tpot", notify="ticket", tier="")
+    assert [group.notify for group in groups([absent, burn])] == ["page"]
+    assert [group.notify for group in groups([absent, exhausted])] == ["page", "ticket"]
 
 
 FIRING, RESOLVED = Told("firing", 150), Told("resolved", 200)

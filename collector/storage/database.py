@@ -5,11 +5,13 @@ group commit, see `store`). Write transactions start with BEGIN IMMEDIATE, so th
 when a reader's snapshot is old; readers say `reading()` and never hold one up.
 """
 
+import asyncio
 import fcntl
 import importlib
 import importlib.util
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -34,6 +36,9 @@ PREPARE_TIMEOUT_S = 3600
 JOURNAL_LIMIT_BYTES = 8 << 20
 POOL_SIZE = 5
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
+_OF_A_NEW_FILE = "auto_vacuum=INCREMENTAL"
+"""Heeded by a new file alone: what is dropped can be given back, see `upkeep`."""
+_LOGGED = "journal_mode=WAL"
 _PARAMETERS: dict[str, dict[str, str]] = {
     "sqlite": {},
     "postgresql": {
@@ -100,7 +105,7 @@ async def open_database(url: URL, *, now_s: int | None = None) -> AsyncEngine:
     Raises `UnusableDatabaseError` and leaves nothing open and nothing half made.
     """
     if url.get_backend_name() == "sqlite":
-        _probe(url)
+        await asyncio.to_thread(_probe, url)
     # Moving the tables of an older release takes its time, and so does waiting for a collector that does.
     engine = _engine(url, command_timeout_s=PREPARE_TIMEOUT_S)
     try:
@@ -164,9 +169,11 @@ async def reading(connection: AsyncConnection) -> AsyncConnection:
 
 
 def _probe(url: URL) -> None:
-    """Open the file once without a thread: a driver's thread whose first connection fails outlives the loop."""
+    """Open the file once without the driver, whose thread outlives the loop when its first connection fails."""
     try:
         with closing(sqlite3.connect(str(url.database), timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection:
+            connection.execute(f"PRAGMA {_OF_A_NEW_FILE}")
+            _write_ahead(connection)
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
     except sqlite3.Error as error:
@@ -218,12 +225,26 @@ def _in_place(path: str) -> Callable[[Connection], None]:
     return look
 
 
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Have the file keep a log. Two that ask so of a new file at once do not wait for each other: one is refused."""
+    give_up_s = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute(f"PRAGMA {_LOGGED}")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_s:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
 def _configure_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
     connection.isolation_level = None  # transactions are begun below, not by the driver
     cursor = connection.cursor()
     for pragma in (
-        "auto_vacuum=INCREMENTAL",  # heeded by a new file alone: what is dropped can be given back, see `upkeep`
-        "journal_mode=WAL",
+        _OF_A_NEW_FILE,
+        _LOGGED,
         "synchronous=FULL",
         f"journal_size_limit={JOURNAL_LIMIT_BYTES}",
         "wal_autocheckpoint=1000",

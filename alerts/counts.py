@@ -17,15 +17,14 @@ from alerts.group import Recording
 from slo import promql
 from slo.burn import FINE_WINDOW_S, Tier, windows_s
 from slo.objective import Objective, Spec
-from slo.promql import COUNT_KEY, HOUR_S, SERVICE_KEY, VERDICT_KEY, by, of_objective, on
-from slo.quantity import duration_text
+from slo.promql import COUNT_KEY, SERVICE_KEY, VERDICT_KEY, by, of_objective, on
+from slo.quantity import HOUR_S, MINUTE_S, duration_text
 from slo.signals import ALL_MODELS, BAD, HEARTBEAT, LABELS, MODEL_LABEL, RESULT, SERVICE_LABEL, SIGNAL
 
 RESULT_LABEL = LABELS[RESULT]
 HASH_KEY = tuple(label for label in COUNT_KEY if label != MODEL_LABEL)
 EACH_MODEL = {f"{MODEL_LABEL}!=": ALL_MODELS}
 
-MINUTE_S = 60
 FINE_LOOK_S = 6 * HOUR_S
 COARSE_SPAN_S = 300
 LOOKS = 720

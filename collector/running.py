@@ -46,12 +46,12 @@ from collector.telling.receivers import Alertmanager, Receiver, Webhook
 from collector.ticking.ticks import Ticks
 from collector.windowing.windows import Plan, plan
 from slo import objective
+from slo.quantity import DAY_S
 from slo.source import SpecError
 
 if TYPE_CHECKING:
     from collector.doors.rpc import Rpc
 
-DAY_S = 86400
 LAST_WORD_S = 2.0
 
 log = logging.getLogger(__name__)

@@ -7,13 +7,15 @@ Every number of a spec is read here from its authored text into a Decimal, so th
 import re
 from decimal import Decimal, InvalidOperation
 
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
+
 UNIT_S = {
     "ms": Decimal("0.001"),
     "s": Decimal(1),
-    "m": Decimal(60),
-    "h": Decimal(3600),
-    "d": Decimal(86400),
-    "w": Decimal(604800),
+    "m": Decimal(MINUTE_S),
+    "h": Decimal(HOUR_S),
+    "d": Decimal(DAY_S),
+    "w": Decimal(7 * DAY_S),
 }
 SIZE_BYTES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 

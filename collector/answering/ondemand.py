@@ -16,8 +16,9 @@ from collector.storage import recall, rows
 from collector.storage.stacks import on_own_stack
 from collector.values.deltas import LatencyKey, LatencyRow, SeriesKey
 from collector.values.quantile import Censored, quantiles
-from collector.windowing.coverage import MINUTE_S, Coverage, of_series
+from collector.windowing.coverage import Coverage, of_series
 from collector.windowing.latencies import Latencies
+from slo.quantity import MINUTE_S
 
 STARTS_PER_QUESTION = 500
 

@@ -24,9 +24,9 @@ from collector.windowing.windows import Windows
 from slo import burn
 from slo.burn import Tier, WindowCounts
 from slo.objective import Objective
+from slo.quantity import HOUR_S
 from slo.signals import OTHER_MODEL
 
-HOUR_S = 3600
 FURTHER = {"ok": 0, "pending": 1, "firing": 2}
 NEARLY = 1 - 1e-9
 """Floats may be off by their last digit: what comes this near to a tier's threshold is compared exactly."""

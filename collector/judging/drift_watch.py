@@ -20,10 +20,10 @@ from collector.values.columns import Columns
 from collector.values.verdicts import DriftKind, DriftRow
 from collector.windowing.latencies import STRATUM_WINDOWS_S
 from collector.windowing.windows import LATENCY_SIGNALS
+from slo.quantity import HOUR_S, MINUTE_S
 from slo.signals import ALL_MODELS, OTHER_MODEL, SIGNALS, TTFT, TTFT_STRATA
 
 WINDOW_S, LONG_WINDOW_S, DAY_S = STRATUM_WINDOWS_S
-HOUR_S, MINUTE_S = 3600, 60
 MAX_WATCHED = 200
 MIN_TOLD_APART = 100
 """Requests of one prompt length before a drift, and of all together in a window of it, to tell whose doing it is."""

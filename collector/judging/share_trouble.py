@@ -15,13 +15,12 @@ import numpy as np
 from collector.judging.trouble_alert import Said, spec_of, subject, trouble_alert
 from collector.values import words
 from collector.values.alerting import AlertKey, Wanted
-from collector.windowing.events import MINUTE_S
 from collector.windowing.fleet import Service
 from collector.windowing.recent import Recent
 from collector.windowing.trail import Trail
 from collector.windowing.windows import Windows
 from slo.objective import Notify, Spec
-from slo.quantity import duration_text, percent_text
+from slo.quantity import MINUTE_S, duration_text, percent_text
 from slo.signals import REQUESTS
 from slo.trouble import (
     PAGE_FROM,

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from collector.values.histogram import Floats
+from slo.quantity import DAY_S, MINUTE_S
 
-DAY_S, MINUTE_S = 86400, 60
 SLOT_S = 1800
 SLOTS = DAY_S // SLOT_S
 SEASON_DAYS = 3

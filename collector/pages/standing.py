@@ -11,7 +11,7 @@ from collector.judging.percentiles import QUANTILES
 from collector.values import words
 from slo import burn
 from slo.objective import Objective
-from slo.quantity import duration_text
+from slo.quantity import DAY_S, duration_text
 from slo.signals import ALL_MODELS
 
 Tone = Literal["good", "warn", "bad", "none"]
@@ -23,7 +23,6 @@ STATES: dict[str, tuple[Tone, str]] = {
     "no_data": ("none", "no data"),
 }
 SETTLED_S = 3600
-DAY_S = 86400
 COLUMNS = {share: name for name, share in QUANTILES.items()}
 """The column of a promised percentile, where one is kept."""
 FULL_BURN = 2.0

@@ -18,10 +18,9 @@ from collector.windowing.rolling import step_of
 from slo import burn
 from slo.burn import Tier, WindowCounts
 from slo.objective import Objective
+from slo.quantity import MINUTE_S
 from slo.signals import OTHER_MODEL
 
-MINUTE_S = 60
-HOUR_S = 3600
 SPANS = 2
 
 

@@ -20,8 +20,8 @@ from collector import schema
 from collector.judging.evaluate import Evaluation
 from collector.storage.upsert import execute_many
 from collector.values.columns import Columns
+from slo.quantity import MINUTE_S
 
-MINUTE_S = 60
 MAX_EVERY_TICK = 20_000
 """Rows of a tick beyond which only the first tick of each minute is kept."""
 ROWS_PER_STATEMENT = 5_000

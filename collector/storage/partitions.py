@@ -25,8 +25,8 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 from collector import schema
+from slo.quantity import DAY_S, HOUR_S
 
-HOUR_S, DAY_S = 3600, 86400
 LOCK_WAIT_MS = 200
 BLOCKS_A_PIECE = 2
 _REST = "rest"

@@ -20,13 +20,13 @@ from sqlalchemy.engine import Connection
 
 from collector import schema
 from collector.storage import commit, figures, partitions, rows, upsert
-from collector.storage.partitions import DAY_S, HOUR_S, LONGEST_PIECE_S, piece_of
+from collector.storage.partitions import LONGEST_PIECE_S, piece_of
 from collector.storage.recall import steps
 from collector.storage.stacks import on_own_stack
 from collector.storage.upsert import Upsert
 from collector.values.deltas import LatencyRow, SeriesKey
 from collector.values.histogram import merge
-from collector.windowing.coverage import MINUTE_S
+from slo.quantity import DAY_S, HOUR_S, MINUTE_S
 
 FOLDS = ((MINUTE_S, 2 * HOUR_S), (600, 3 * DAY_S), (HOUR_S, 14 * DAY_S))
 """(step, age from which rows of shorter steps are folded into it), in seconds."""

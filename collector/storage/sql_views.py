@@ -15,8 +15,8 @@ from sqlalchemy.types import DateTime
 
 from collector import schema
 from collector.schema import View, view
+from slo.quantity import DAY_S, HOUR_S, MINUTE_S
 
-DAY_S, HOUR_S, MINUTE_S = 86400, 3600, 60
 AT = "The same moment as a timestamp in UTC."
 
 

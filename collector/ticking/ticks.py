@@ -26,11 +26,11 @@ from collector.telling.notify import Notifier
 from collector.ticking.attributing import Attributing
 from collector.ticking.drifting import Drifting
 from collector.values.alerting import Alert, AlertKey
+from slo.quantity import MINUTE_S
 
 KEPT_ENDED_S = 86400
 MAX_UNSAVED = 1_000
 SETTLE_S = 5.0
-MINUTE_S = 60
 STEP_BACK_S = 60
 """A clock set back by more than this is believed, and everything is read anew; by less, it catches up."""
 

@@ -3,11 +3,10 @@
 from decimal import Decimal
 
 from slo.objective import Objective
-from slo.quantity import duration_text, percent_text, plain
+from slo.quantity import DAY_S, HOUR_S, MINUTE_S, duration_text, percent_text, plain
 from slo.signals import SIGNALS
 
 UNKNOWN = "–"
-_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 
 def duration(seconds: float | None) -> str:
@@ -15,12 +14,12 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return UNKNOWN
     whole = round(seconds)
-    if whole >= 100 * _DAY_S:
-        return f"{whole // _DAY_S} d"
+    if whole >= 100 * DAY_S:
+        return f"{whole // DAY_S} d"
     for unit_s, unit, lesser_s, lesser in (
-        (_DAY_S, "d", _HOUR_S, "h"),
-        (_HOUR_S, "h", _MINUTE_S, "min"),
-        (_MINUTE_S, "min", 1, "s"),
+        (DAY_S, "d", HOUR_S, "h"),
+        (HOUR_S, "h", MINUTE_S, "min"),
+        (MINUTE_S, "min", 1, "s"),
     ):
         if whole >= unit_s:
             rest = whole % unit_s // lesser_s

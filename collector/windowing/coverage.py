@@ -8,8 +8,7 @@ each place holds the number of the step last known there, so late data finds its
 import numpy as np
 
 from slo.burn import FINE_WINDOW_S
-
-MINUTE_S = 60
+from slo.quantity import MINUTE_S
 
 
 class _Ring:

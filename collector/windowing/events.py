@@ -12,10 +12,10 @@ import numpy as np
 
 from collector.values.histogram import Counts
 from collector.windowing.rolling import RollingCounts
+from slo.quantity import MINUTE_S
 
 COUNTS = "counts"
 """The basis of events that their sender judged; any other basis is the source of the histogram they are read from."""
-MINUTE_S = 60
 ACTIVE_S = 300
 """A series of events that has been silent for longer than another goes on has ended."""
 GOOD_COLUMN, BAD_COLUMN, UNSURE_COLUMN = 0, 1, 2

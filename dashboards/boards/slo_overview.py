@@ -17,7 +17,7 @@ from dashboards.model import About, Column, Step, Word
 from dashboards.promise import BurnView
 from dashboards.questions import NOT_SPENT, STATES, Source
 from slo.promql import OBJECTIVE_LABEL, SERVICE_KEY, SUBJECT_KEY
-from slo.quantity import duration_text
+from slo.quantity import DAY_S, duration_text
 from slo.signals import (
     BAD,
     ENGINE_RUNNING,
@@ -35,7 +35,6 @@ from slo.signals import (
     WAITING_FIRST_TOKEN,
 )
 
-DAY_S = 86400
 MAX_TABLE_HEIGHT = 14
 TILES_A_LINE = 4
 

@@ -10,9 +10,9 @@ from dashboards.sql.dialect import FROM_S, TO_S, Dialect
 from dashboards.sql.pieces import MODEL_NAME, NUMBER
 from dashboards.sql.selection import COLUMNS, Selection
 from slo.promql import COUNT_KEY, INSTANCE_LABEL, SERVICE_KEY, TIER_LABEL
+from slo.quantity import HOUR_S
 from slo.signals import BAD, GOOD, LABELS, MODEL_LABEL, RESULT, SERVICE_LABEL
 
-HOUR_S = 3600
 WHOM = f"environment, service AS {SERVICE_LABEL}, model AS {MODEL_LABEL}, objective, tier AS {TIER_LABEL}"
 ALERT_COLUMNS = "name, environment, service, model, objective, tier"
 

@@ -18,12 +18,12 @@ from dashboards.sql.dialect import Dialect
 from dashboards.sql.pieces import MODEL_NAME, SECONDS, SERVICE_NAME, TIME, WHOLE_BUCKETS, chart
 from dashboards.sql.selection import Selection
 from slo.promql import INSTANCE_LABEL
+from slo.quantity import DAY_S
 from slo.signals import TTFT_STRATA, Metric
 
 QUANTILES = {Decimal("0.5"): "p50", Decimal("0.9"): "p90", Decimal("0.95"): "p95", Decimal("0.99"): "p99",
              Decimal("0.999"): "p999"}  # fmt: skip
 WINDOW_S = 300
-DAY_S = 86400
 PAST = {"yesterday": DAY_S, "a week ago": 7 * DAY_S}
 BY_SIDECARS, BY_ENGINE = "source <> 'engine'", "source = 'engine'"
 QUARTERS_US = (1_189_207, 1_414_214, 1_681_793, 2_000_000)

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, select, text
 
 from collector import schema
 from collector.storage import partitions, retention, upsert
-from collector.storage.partitions import DAY_S, HOUR_S
 from collector.storage.retention import Limits
+from slo.quantity import DAY_S, HOUR_S
 from tests.collector.storage.test_commit import after
 from tests.collector.stores import added
 

@@ -22,7 +22,6 @@ from slo.signals import (
     OBJECTIVE_HASH,
     SERVICE_LABEL,
     SLO_EVENTS,
-    Metric,
 )
 
 OBJECTIVE_LABEL = LABELS[OBJECTIVE]
@@ -58,7 +57,6 @@ RULE_GROUPS_MISSED = "prometheus_rule_group_iterations_missed_total"
 OVERVIEW_UID = "firsttoken-slo-overview"
 """Of the dashboard that alerts link to."""
 
-HOUR_S = 3600
 DIRECT_MAX_S = 3 * 86400
 """Longest window that is read from the counters themselves; see `alerts.counts`."""
 
@@ -143,13 +141,3 @@ def on(key: tuple[str, ...]) -> str:
 def number(value: Decimal | float) -> str:
     """A number in fixed point, to ten decimals."""
     return plain(round(Decimal(str(value)), 10))
-
-
-def latency_quantile(metric: Metric, quantile: str, matchers: str, *, interval: str) -> str:
-    """A quantile from the classic buckets of a latency histogram, per service and model.
-
-    Counts are added before the quantile is taken, never quantiles averaged. It is exact only at a bucket's edge, and
-    every objective's own threshold is one.
-    """
-    rate = f"rate({metric.prometheus}_bucket{matchers}[{interval}])"
-    return f"histogram_quantile({quantile}, sum by (le, {', '.join(SUBJECT_KEY)}) ({rate}))"

@@ -6,7 +6,6 @@ import pytest
 
 from slo import promql
 from slo.objective import Spec, parse
-from slo.signals import TTFT
 
 PLAIN = "service: chat\nobjectives: [{name: ttft, signal: ttft, target: 95%, threshold: 1s}]\n"
 
@@ -82,10 +81,3 @@ def test_the_environment_is_asked_for_only_where_the_spec_names_it() -> None:
 )
 def test_numbers_are_fixed_point(value: Decimal | float, text: str) -> None:
     assert promql.number(value) == text
-
-
-def test_a_quantile_adds_buckets_before_it_is_taken() -> None:
-    assert promql.latency_quantile(TTFT, "0.95", '{a="b"}', interval="5m") == (
-        "histogram_quantile(0.95, sum by (le, environment, service_name, model_name) "
-        '(rate(gen_ai_server_time_to_first_token_seconds_bucket{a="b"}[5m])))'
-    )

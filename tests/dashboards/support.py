@@ -99,30 +99,6 @@ def query_of(target: Found) -> str:
     raise AssertionError(f"no query in {target}")
 
 
-def strings(value: object) -> Iterator[str]:
-    """Every text anywhere in JSON, keys included."""
-    if isinstance(value, dict):
-        yield from value
-        for inner in value.values():
-            yield from strings(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from strings(inner)
-    elif isinstance(value, str):
-        yield value
-
-
-def pairs(value: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """Every value anywhere in JSON with the way to it."""
-    yield path, value
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from pairs(inner, f"{path}/{key}")
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from pairs(inner, f"{path}/{index}")
-
-
 def promql(text: str, found: Found, chosen: Mapping[str, Sequence[str]] | None = None, *, interval: str = "4m") -> str:
     """An expression as Grafana's Prometheus data source sends it: All is the variable's own `allValue`, one value is
     escaped for a regular expression inside a PromQL string, several stand in brackets."""

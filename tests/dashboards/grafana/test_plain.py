@@ -4,11 +4,11 @@ from decimal import Decimal
 
 import grafanalib.core as grafana
 
+from dashboards.check.reading import pairs
 from dashboards.grafana.panels import stat, timeseries
 from dashboards.grafana.plain import LEGACY_KEYS, number, ref
 from dashboards.model import SQLITE
 from tests.dashboards.grafana.scene import ABOUT, STEPS, built, query
-from tests.dashboards.support import pairs
 
 
 def test_nothing_of_the_old_json_is_left() -> None:

@@ -24,13 +24,12 @@ from capacity.client import Target, target
 from capacity.discovery import first_model
 from capacity.errors import CapacityError, TargetError, WorkloadError
 from capacity.load import Plan, run
-from capacity.options import add_flag
+from capacity.options import add_flag, add_sending_flags
 from capacity.record import Load
 from capacity.schedule import Span, Workload, arrivals, fixed, poisson
-from capacity.sending import DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT_S, Limits
+from capacity.sending import Limits
 from capacity.summary import Summary, summarise
 from slo.flags import Parser
-from slo.signals import SYNTHETIC_CLASS
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -148,15 +147,7 @@ def _parser(environ: Mapping[str, str]) -> Parser:
     add("--input", default="32", metavar="N|LOW-HIGH", help="words of prompt, about a token each (%(default)s)")
     add("--output", default="64", metavar="N|LOW-HIGH", help="tokens asked for (%(default)s)")
     add("--seed", type=int, default=0, metavar="S", help="same seed, same load (%(default)s)")
-    add("--max-in-flight", type=int, default=DEFAULT_MAX_IN_FLIGHT, metavar="N", help="at once (%(default)s)")
-    add("--timeout", type=float, default=DEFAULT_TIMEOUT_S, metavar="S", help="patience a request (%(default)s)")
-    add(
-        "--class",
-        dest="request_class",
-        default=SYNTHETIC_CLASS,
-        metavar="NAME",
-        help="class of the requests; none: they are judged as users' are (%(default)s: no objective judges them)",
-    )
+    add_sending_flags(load, environ)
     add("--json", metavar="FILE", help="write summary and every record")
     load.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parser

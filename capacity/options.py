@@ -4,7 +4,9 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import Any
 
+from capacity.sending import DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT_S
 from slo.flags import variable
+from slo.signals import SYNTHETIC_CLASS
 
 
 def add_flag(parser: ArgumentParser, environ: Mapping[str, str], flag: str, **options: Any) -> None:
@@ -16,3 +18,34 @@ def add_flag(parser: ArgumentParser, environ: Mapping[str, str], flag: str, **op
         if options.get("action") == "append":
             options["default"] = [set_by]
     parser.add_argument(flag, **options)
+
+
+def add_sending_flags(parser: ArgumentParser, environ: Mapping[str, str]) -> None:
+    """How requests are sent, whatever they are sent for."""
+    add_flag(
+        parser,
+        environ,
+        "--max-in-flight",
+        type=int,
+        default=DEFAULT_MAX_IN_FLIGHT,
+        metavar="N",
+        help="at once (%(default)s)",
+    )
+    add_flag(
+        parser,
+        environ,
+        "--timeout",
+        type=float,
+        default=DEFAULT_TIMEOUT_S,
+        metavar="S",
+        help="patience a request (%(default)s)",
+    )
+    add_flag(
+        parser,
+        environ,
+        "--class",
+        dest="request_class",
+        default=SYNTHETIC_CLASS,
+        metavar="NAME",
+        help="class of the requests; none: they are judged as users' are (%(default)s: no objective judges them)",
+    )

@@ -27,11 +27,10 @@ from capacity.certify.workload import Tokens, Workload
 from capacity.client import target
 from capacity.discovery import first_model
 from capacity.errors import TargetError, WorkloadError
-from capacity.options import add_flag
-from capacity.sending import DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT_S, Limits
+from capacity.options import add_flag, add_sending_flags
+from capacity.sending import Limits
 from slo.objective import Spec, load
 from slo.output import put
-from slo.signals import SYNTHETIC_CLASS
 from slo.source import SpecError
 
 DEFAULT_JSON = "capacity-certify.json"
@@ -61,15 +60,7 @@ def add_to(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
     add("--least-seconds", type=float, default=30.0, metavar="S", help="of one run: rarer is not seen (%(default)s)")
     add("--tolerance", type=float, default=4.0, metavar="PERCENT", help="how close to come (%(default)s)")
     add("--seed", type=int, default=0, metavar="S", help="same seed, same requests (%(default)s)")
-    add("--max-in-flight", type=int, default=DEFAULT_MAX_IN_FLIGHT, metavar="N", help="at once (%(default)s)")
-    add("--timeout", type=float, default=DEFAULT_TIMEOUT_S, metavar="S", help="patience a request (%(default)s)")
-    add(
-        "--class",
-        dest="request_class",
-        default=SYNTHETIC_CLASS,
-        metavar="NAME",
-        help="class of the requests; none: they are judged as users' are (%(default)s: no objective judges them)",
-    )
+    add_sending_flags(parser, environ)
     add("--json", metavar="FILE", help=f"the result, kept after every run (default {DEFAULT_JSON})")
     add("--resume", action="store_true", help="go on with an interrupted result of the same settings")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")

@@ -36,9 +36,6 @@ PREPARE_TIMEOUT_S = 3600
 JOURNAL_LIMIT_BYTES = 8 << 20
 POOL_SIZE = 5
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
-_OF_A_NEW_FILE = "auto_vacuum=INCREMENTAL"
-"""Heeded by a new file alone: what is dropped can be given back, see `upkeep`."""
-_LOGGED = "journal_mode=WAL"
 _PARAMETERS: dict[str, dict[str, str]] = {
     "sqlite": {},
     "postgresql": {
@@ -169,10 +166,12 @@ async def reading(connection: AsyncConnection) -> AsyncConnection:
 
 
 def _probe(url: URL) -> None:
-    """Open the file once without the driver, whose thread outlives the loop when its first connection fails."""
+    """Open the file once without the driver, whose thread outlives the loop when its first connection fails, and set
+    what the file itself remembers."""
     try:
         with closing(sqlite3.connect(str(url.database), timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection:
-            connection.execute(f"PRAGMA {_OF_A_NEW_FILE}")
+            # Heeded by a new file alone: what is dropped can be given back, see `upkeep`.
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
             _write_ahead(connection)
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
@@ -230,7 +229,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
     give_up_s = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
-            connection.execute(f"PRAGMA {_LOGGED}")
+            connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_s:
                 raise
@@ -243,8 +242,6 @@ def _configure_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry)
     connection.isolation_level = None  # transactions are begun below, not by the driver
     cursor = connection.cursor()
     for pragma in (
-        _OF_A_NEW_FILE,
-        _LOGGED,
         "synchronous=FULL",
         f"journal_size_limit={JOURNAL_LIMIT_BYTES}",
         "wal_autocheckpoint=1000",

@@ -20,8 +20,9 @@ beside the folders.
     judging           evaluate track track_windows burning burn_alert trouble percentiles drift drift_watch
                       drift_alert usual mix cause evidence quiet service_trouble share_trouble saturation gpu_trouble
                       trouble_alert lasting policy
-    storage           database* revisions* sqlite_file* stacks* read_only* commit* recall* figures* drift_past*
-                      retention* journal* leader* sql_views ddl* partitions* upsert* rows causes* evidence_past*
+    storage           database* file_engine* revisions* sqlite_file* stacks* read_only* commit* recall* figures*
+                      drift_past* retention* journal* leader* sql_views ddl* partitions* upsert* rows causes*
+                      evidence_past*
     keeping           store* ledger* tallies upkeep* reader*
     doors             address connection* listener* gate tls* post* rpc* body intake* reply
     telling           notice notify* receivers* webhook notified*

@@ -24,7 +24,7 @@ from slo.source import SpecError
 PROGRAM = "firsttoken collector"
 LEVELS = ("debug", "info", "warning", "error")
 FORMS = ("text", "json")
-_TALKATIVE = ("alembic", "httpx", "httpcore", "aiosqlite", "sqlalchemy", "uvicorn", "asyncio")
+_TALKATIVE = ("alembic", "httpx", "httpcore", "sqlalchemy", "uvicorn", "asyncio")
 
 
 class _Parser(argparse.ArgumentParser):

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.types import ASGIApp
 
 from collector import spec_watch
@@ -37,6 +36,7 @@ from collector.keeping.store import Store
 from collector.options import Settings
 from collector.storage import sqlite_file
 from collector.storage.database import held_alone, open_database
+from collector.storage.file_engine import AnyEngine
 from collector.storage.leader import leading
 from collector.storage.retention import Limits
 from collector.telling import receivers
@@ -135,7 +135,7 @@ class _Collector:
                 finally:
                     await engine.dispose()
 
-    async def _work(self, doors: _Doors, engine: AsyncEngine) -> None:
+    async def _work(self, doors: _Doors, engine: AnyEngine) -> None:
         store = Store(engine, self._plan(), max_series=self._settings.max_series, clock=time.time)
         try:
             async with receivers.http_client() as client, leading(engine) as leader:

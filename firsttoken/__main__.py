@@ -30,7 +30,7 @@ class Subcommand:
 # Modules by which an extra is known to be installed: those a room may first meet long after its start.
 PROBES = {
     "sidecar": ("uvloop", "httptools", "orjson", "opentelemetry.sdk"),
-    "collector": ("fastapi", "uvicorn", "sqlalchemy", "aiosqlite", "orjson", "opentelemetry.proto"),
+    "collector": ("fastapi", "uvicorn", "sqlalchemy", "orjson", "opentelemetry.proto"),
     "dashboards": ("grafanalib",),
     "capacity": ("orjson", "httptools"),
     "engine": ("torch", "fastapi", "uvicorn"),

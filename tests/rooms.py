@@ -10,9 +10,10 @@ _ROW = re.compile(r"^ {4}(?=.{18}\S)(the [a-z]+ +|[a-z]+ +| {18})([a-z_*]+(?: [a
 
 # What a room imports that holds a socket, a clock, a thread, chance or a database's connection.
 HOLDS = {
-    "asyncio", "ctypes", "fcntl", "http", "httpx", "os", "random", "resource", "secrets", "select", "signal", "socket",
-    "sqlite3", "ssl", "subprocess", "threading", "time", "uuid", "uvloop",
+    "asyncio", "concurrent", "ctypes", "fcntl", "http", "httpx", "os", "random", "resource", "secrets", "select",
+    "signal", "socket", "sqlite3", "ssl", "subprocess", "threading", "time", "uuid", "uvloop",
     "sqlalchemy.engine.Connection", "sqlalchemy.ext.asyncio.AsyncConnection", "sqlalchemy.ext.asyncio.AsyncEngine",
+    "collector.storage.file_engine.AnyConnection", "collector.storage.file_engine.AnyEngine",
 }  # fmt: skip
 
 

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from collector.folding.admission import Seen, admitted
 from collector.folding.rollup import FUTURE_S, Intake, fold
 from collector.storage import journal, recall
+from collector.storage.file_engine import AnyConnection
 from collector.storage.journal import START, Entry, Mark
 from collector.values.bins import Sheet
 from collector.values.deltas import Deltas, StreamRow, concat, latency_rows
@@ -93,7 +92,7 @@ def empty(plan: Plan, *, now_s: int) -> Ledger:
     return Ledger(plan, Windows(plan, now_s=now_s), since_s=now_s)
 
 
-async def recalled(connection: AsyncConnection, plan: Plan, *, now_s: int) -> Ledger:
+async def recalled(connection: AnyConnection, plan: Plan, *, now_s: int) -> Ledger:
     """The ledger that the database gives; the connection must see one moment of it throughout."""
     ledger = empty(plan, now_s=now_s)
     ledger.mark = await connection.run_sync(journal.end)

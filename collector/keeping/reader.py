@@ -7,6 +7,7 @@ keeps SQLite's log from shrinking.
 """
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -84,11 +85,11 @@ def _at_most(connection: Connection, seconds: float) -> Iterator[None]:
         connection.execute(text(f"SET LOCAL statement_timeout = {int(seconds * 1000)}"))
         yield
         return
-    driver = connection.connection
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
     deadline = time.monotonic() + seconds
-    driver.run_async(lambda inner: inner.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS))
+    driver.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS)
     try:
         yield
     finally:
-        if driver.dbapi_connection is not None:  # else it was given up, with whoever had asked
-            driver.run_async(lambda inner: inner.set_progress_handler(None, 0))
+        driver.set_progress_handler(None, 0)

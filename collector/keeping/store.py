@@ -27,13 +27,13 @@ from typing import Any, TypeVar
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DataError, IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from collector.errors import GapError, UnavailableError
 from collector.keeping.ledger import empty, recalled
 from collector.keeping.tallies import Tallies
 from collector.storage import commit, journal
 from collector.storage.database import FAULTS, reading, reason
+from collector.storage.file_engine import AnyConnection, AnyEngine
 from collector.storage.journal import Entry, Mark
 from collector.values.deltas import Deltas
 from collector.values.measurement import Batch
@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Clock = Callable[[], float]
-Work = Callable[[AsyncConnection], Awaitable[T]]
+Work = Callable[[AnyConnection], Awaitable[T]]
 """What is done within a transaction. Only statements run under `run_sync`: see `stacks`."""
 
 
@@ -95,7 +95,7 @@ class Store:
     """The committed past on `engine`, and the ledger that mirrors it, empty until the first `recall`. Ended by
     `close`."""
 
-    def __init__(self, engine: AsyncEngine, plan: Plan, *, max_series: int, clock: Clock) -> None:
+    def __init__(self, engine: AnyEngine, plan: Plan, *, max_series: int, clock: Clock) -> None:
         self.ledger = empty(plan, now_s=int(clock()))
         self.tallies = Tallies()
         self.failing: str | None = None
@@ -244,7 +244,7 @@ class Store:
                     self.tallies.take(body.batch)
                 _succeed(body.done, answer)
 
-    async def _counted(self, connection: AsyncConnection, *, group: Sequence[_Body]) -> _Group:
+    async def _counted(self, connection: AnyConnection, *, group: Sequence[_Body]) -> _Group:
         now_s = int(self._clock())
         before = await connection.run_sync(commit.counted, {body.digest for body in group})
         fresh: dict[bytes, _Body] = {}
@@ -315,8 +315,8 @@ class Store:
         if self._in_doubt:
             await self._read_anew(self.ledger.plan)
         async with self._engine.connect() as connection, connection.begin() as transaction:
-            await connection.run_sync(commit.take_turn)
             if self._is_shared:
+                await connection.run_sync(commit.take_turn)
                 await self._follow_journal(connection)
             answer = await work(connection)
             self._in_doubt = not self._is_shared
@@ -324,7 +324,7 @@ class Store:
         self._in_doubt = False
         return answer
 
-    async def _follow_journal(self, connection: AsyncConnection) -> None:
+    async def _follow_journal(self, connection: AnyConnection) -> None:
         """Take in what was committed since."""
         try:
             while self._take(await connection.run_sync(self._others)):
@@ -354,7 +354,7 @@ class Store:
                     await connection.execution_options(isolation_level="REPEATABLE READ")
                 async with connection.begin():
                     if self._is_shared:
-                        await connection.execute(_UNHURRIED)
+                        await connection.run_sync(lambda inner: inner.execute(_UNHURRIED))
                     self.ledger = await recalled(connection, plan, now_s=now_s)
         except FAULTS as error:
             raise UnavailableError(f"the past cannot be read: {reason(error)}") from error
@@ -363,7 +363,7 @@ class Store:
         self._in_doubt = False
 
 
-async def opened(engine: AsyncEngine, plan: Plan, *, max_series: int, clock: Clock) -> Store:
+async def opened(engine: AnyEngine, plan: Plan, *, max_series: int, clock: Clock) -> Store:
     """The store on a database, its ledger filled with what was committed before. Raises `UnavailableError`."""
     store = Store(engine, plan, max_series=max_series, clock=clock)
     try:

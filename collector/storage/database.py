@@ -16,15 +16,16 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sqlalchemy import event, make_url
+from sqlalchemy import create_engine, event, make_url
 from sqlalchemy.engine import URL, Connection
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from collector.errors import UnusableDatabaseError
 from collector.storage import partitions, revisions
+from collector.storage.file_engine import AnyConnection, AnyEngine, FileEngine
 
 BUSY_TIMEOUT_S = 5
 CONNECT_TIMEOUT_S = 10
@@ -35,7 +36,7 @@ wait for its locks."""
 PREPARE_TIMEOUT_S = 3600
 JOURNAL_LIMIT_BYTES = 8 << 20
 POOL_SIZE = 5
-_DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
+_DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 _PARAMETERS: dict[str, dict[str, str]] = {
     "sqlite": {},
     "postgresql": {
@@ -96,7 +97,7 @@ def _understood(url: URL) -> URL:
     return url.set(query={known[name]: value for name, value in url.query.items()})
 
 
-async def open_database(url: URL, *, now_s: int | None = None) -> AsyncEngine:
+async def open_database(url: URL, *, now_s: int | None = None) -> AnyEngine:
     """An engine on a database whose tables are there and of this version, and with them the pieces of `now_s`.
 
     Raises `UnusableDatabaseError` and leaves nothing open and nothing half made.
@@ -160,7 +161,7 @@ def reason(error: Exception) -> str:
     return " ".join(str(cause).split()) or type(cause).__name__
 
 
-async def reading(connection: AsyncConnection) -> AsyncConnection:
+async def reading(connection: AnyConnection) -> AnyConnection:
     """The connection, set to read: its transaction takes no write lock."""
     return await connection.execution_options(**{_READING: True})
 
@@ -179,7 +180,7 @@ def _probe(url: URL) -> None:
         raise UnusableDatabaseError(f"database {shown(url)} cannot be used: {error}") from error
 
 
-def _engine(url: URL, *, command_timeout_s: float) -> AsyncEngine:
+def _engine(url: URL, *, command_timeout_s: float) -> AnyEngine:
     if url.get_backend_name() != "sqlite":
         return create_async_engine(
             url,
@@ -195,11 +196,13 @@ def _engine(url: URL, *, command_timeout_s: float) -> AsyncEngine:
                 },
             },
         )
-    engine = create_async_engine(url, pool_size=POOL_SIZE, connect_args={"timeout": BUSY_TIMEOUT_S})
-    event.listen(engine.sync_engine, "connect", _configure_sqlite)
-    event.listen(engine.sync_engine, "begin", _in_place(str(url.database)))
-    event.listen(engine.sync_engine, "begin", _begin_sqlite)
-    return engine
+    # A connection has one user at a time, but its work is done by whichever thread is free.
+    arguments = {"timeout": BUSY_TIMEOUT_S, "check_same_thread": False}
+    engine = create_engine(url, poolclass=QueuePool, pool_size=POOL_SIZE, connect_args=arguments)
+    event.listen(engine, "connect", _configure_sqlite)
+    event.listen(engine, "begin", _in_place(str(url.database)))
+    event.listen(engine, "begin", _begin_sqlite)
+    return FileEngine(engine, POOL_SIZE)
 
 
 def _in_place(path: str) -> Callable[[Connection], None]:

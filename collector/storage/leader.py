@@ -29,6 +29,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 from collector.errors import LostLeadError
 from collector.schema import leader as lease
 from collector.storage.database import FAULTS, reason
+from collector.storage.file_engine import AnyEngine, FileEngine
 
 ROLE = "evaluator"
 LEASE_S = 8
@@ -168,10 +169,10 @@ class Elected:
 
 
 @asynccontextmanager
-async def leading(engine: AsyncEngine) -> AsyncIterator[Leader]:
+async def leading(engine: AnyEngine) -> AsyncIterator[Leader]:
     """Whether this process leads on its database, asked once at the start and renewed until the block ends; then the
     lease is given back. A database that only one collector can hold needs none."""
-    if engine.dialect.name != "postgresql":
+    if isinstance(engine, FileEngine):
         yield Alone()
         return
     one = Elected(engine, uuid4().hex)

@@ -9,10 +9,10 @@ import numpy as np
 import orjson
 from sqlalchemy import Row, Select, Table, func, select, tuple_
 from sqlalchemy.engine import Connection
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from collector import schema
 from collector.storage import rows
+from collector.storage.file_engine import AnyConnection
 from collector.storage.stacks import on_own_stack
 from collector.values import bins
 from collector.values.alerting import Alert, AlertKey
@@ -34,7 +34,7 @@ ROWS_PER_PAGE = 5_000
 Stored = Sequence[Row[Any]]
 
 
-async def stored(connection: AsyncConnection, *, oldest_s: int, latest_s: int) -> AsyncIterator[Deltas]:
+async def stored(connection: AnyConnection, *, oldest_s: int, latest_s: int) -> AsyncIterator[Deltas]:
     """Everything counted of a stretch of time but histograms, page by page; rows of a folded step keep its start."""
     readers: dict[Table, Callable[[Stored], Deltas]] = {
         schema.slo_count: lambda page: Deltas(slo=tuple(map(_slo, page))),
@@ -49,7 +49,7 @@ async def stored(connection: AsyncConnection, *, oldest_s: int, latest_s: int) -
             yield read(page)
 
 
-async def sheets(connection: AsyncConnection, *, oldest_s: int, latest_s: int) -> AsyncIterator[Sheet]:
+async def sheets(connection: AnyConnection, *, oldest_s: int, latest_s: int) -> AsyncIterator[Sheet]:
     """Every histogram of a stretch of time. They are by far the most rows, so a page is read while the one before is
     made sense of beside the event loop."""
     series = await connection.run_sync(_series)
@@ -84,15 +84,19 @@ def _sheets(page: Stored, series: Mapping[int, SeriesKey]) -> list[Sheet]:
     return found
 
 
-async def _pages(connection: AsyncConnection, table: Table, question: Select[Any]) -> AsyncIterator[Stored]:
+async def _pages(connection: AnyConnection, table: Table, question: Select[Any]) -> AsyncIterator[Stored]:
     """The rows that a limited question asks for, in the order of the table's key."""
     key = tuple_(*table.primary_key)
     question = question.order_by(*table.primary_key)
-    page = (await connection.execute(question)).all()
+    page = await connection.run_sync(_asked, question)
     while page:
         yield page
         last = tuple_(*(getattr(page[-1], column.name) for column in table.primary_key))
-        page = (await connection.execute(question.where(key > last))).all()
+        page = await connection.run_sync(_asked, question.where(key > last))
+
+
+def _asked(connection: Connection, question: Select[Any]) -> Stored:
+    return connection.execute(question).all()
 
 
 def _series(connection: Connection) -> dict[int, SeriesKey]:

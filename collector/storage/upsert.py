@@ -4,7 +4,6 @@ Rows are tuples in the order of the table's columns. PostgreSQL refuses a key re
 deadlocks when two writers meet keys in opposite order, so callers fold and sort first.
 """
 
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,7 +12,6 @@ from typing import Any
 from sqlalchemy import ColumnElement, Table, case
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Dialect
-from sqlalchemy.exc import DBAPIError
 
 from collector import schema
 
@@ -73,20 +71,8 @@ class Upsert:
 
 
 def execute_many(connection: Connection, text: str, rows: Sequence[Row]) -> None:
-    """Execute the driver's own text for each of the rows.
-
-    SQLite works in a thread of its own, and a cursor of SQLAlchemy goes there and back three times a statement. A small
-    commit costs little else, so the rows are handed over in one go; errors are those of SQLAlchemy all the same.
-    """
-    if connection.dialect.driver != "aiosqlite":
-        connection.exec_driver_sql(text, rows)
-        return
-    try:
-        connection.connection.run_async(lambda driver: driver.executemany(text, rows))
-    except sqlite3.Error as error:
-        raise DBAPIError.instance(
-            text, None, error, sqlite3.Error, hide_parameters=True, dialect=connection.dialect
-        ) from error
+    """Execute the driver's own text for each of the rows."""
+    connection.exec_driver_sql(text, rows)
 
 
 def _everything_else(table: Table) -> dict[str, Merge]:

@@ -31,7 +31,7 @@ def test_defaults() -> None:
     assert (found.listen, found.tick_s) == (Address("127.0.0.1", 4318), 10)
     assert found.grpc == Address("127.0.0.1", 4317, is_usual=True)
     assert (found.identity, found.watched) == (None, None)
-    assert found.database.render_as_string() == "sqlite+aiosqlite:///firsttoken.db"
+    assert found.database.render_as_string() == "sqlite+pysqlite:///firsttoken.db"
     assert [one.service for one in found.specs] == ["chat"]
     assert (found.alertmanagers, found.webhook, found.token, found.external_url) == ([], None, None, None)
     assert (found.retention_s, found.drain_s, found.max_series) == (35 * 86400, 10, 10_000)

@@ -364,9 +364,9 @@ def test_what_the_journal_does_not_tell_is_read_anew(shared_database: str, what:
             await one.write(lambda connection: connection.execute(text("SELECT 1")))
             await count(one, "e")
             async with one._engine.begin() as connection:
-                await connection.execute(text("DELETE FROM slo_count"))
-                await connection.execute(text("DELETE FROM rollup"))
-                await connection.execute(text(AWAY[what]))
+                await connection.run_sync(Connection.execute, text("DELETE FROM slo_count"))
+                await connection.run_sync(Connection.execute, text("DELETE FROM rollup"))
+                await connection.run_sync(Connection.execute, text(AWAY[what]))
             one.ledger.mark = Mark(2, one.ledger.mark.stamp)
             if through == "a body":
                 await count(one, "f")

@@ -5,19 +5,19 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import Connection, text
 
 from collector import schema
 from collector.errors import UnusableDatabaseError
 from collector.storage import partitions
 from collector.storage.database import database_url, held_alone, open_database, reading, shown
+from collector.storage.file_engine import AnyEngine
 
 URLS = {
-    "a plain path": ("runs/a.db", "sqlite+aiosqlite:///runs/a.db"),
-    "an absolute path": ("/var/a.db", "sqlite+aiosqlite:////var/a.db"),
-    "a sqlite URL": ("sqlite:///a.db", "sqlite+aiosqlite:///a.db"),
-    "another sqlite driver": ("sqlite+pysqlite:///a.db", "sqlite+aiosqlite:///a.db"),
+    "a plain path": ("runs/a.db", "sqlite+pysqlite:///runs/a.db"),
+    "an absolute path": ("/var/a.db", "sqlite+pysqlite:////var/a.db"),
+    "a sqlite URL": ("sqlite:///a.db", "sqlite+pysqlite:///a.db"),
+    "another sqlite driver": ("sqlite+pysqlite:///a.db", "sqlite+pysqlite:///a.db"),
     "postgresql": ("postgresql://u@h/d", "postgresql+asyncpg://u@h/d"),
     "the short name": ("postgres://u@h:5433/d", "postgresql+asyncpg://u@h:5433/d"),
     "as clouds write it": ("postgresql://u@h/d?sslmode=require", "postgresql+asyncpg://u@h/d?ssl=require"),
@@ -64,7 +64,7 @@ def test_a_password_is_never_shown() -> None:
     assert "secret" not in shown(database_url("postgresql://u:secret@h/d"))
 
 
-async def _tables(engine: AsyncEngine) -> set[str]:
+async def _tables(engine: AnyEngine) -> set[str]:
     async with engine.connect() as connection:
         return await connection.run_sync(lambda c: set(c.dialect.get_table_names(c)))
 
@@ -93,7 +93,7 @@ def test_tables_of_another_version_are_left_alone(database: str) -> None:
     async def scenario() -> None:
         engine = await open_database(database_url(database))
         async with engine.begin() as connection:
-            await connection.execute(text("UPDATE schema_version SET version_num = '9999'"))
+            await connection.run_sync(Connection.execute, text("UPDATE schema_version SET version_num = '9999'"))
         await engine.dispose()
         with pytest.raises(UnusableDatabaseError, match="9999"):
             await open_database(database_url(database))
@@ -121,8 +121,8 @@ def test_sqlite_writes_ahead_and_syncs_each_commit(tmp_path: Path) -> None:
     async def scenario() -> tuple[object, object]:
         engine = await open_database(database_url(f"{tmp_path}/a.db"))
         async with engine.connect() as connection:
-            journal = await connection.scalar(text("PRAGMA journal_mode"))
-            synchronous = await connection.scalar(text("PRAGMA synchronous"))
+            journal = await connection.run_sync(Connection.scalar, text("PRAGMA journal_mode"))
+            synchronous = await connection.run_sync(Connection.scalar, text("PRAGMA synchronous"))
         await engine.dispose()
         return journal, synchronous
 
@@ -136,11 +136,11 @@ def test_g01_a_reader_holds_no_writer_up(tmp_path: Path) -> None:
         engine = await open_database(database_url(f"{tmp_path}/a.db"))
         async with engine.connect() as connection:
             await reading(connection)
-            await connection.execute(text("SELECT count(*) FROM batch"))
+            await connection.run_sync(Connection.execute, text("SELECT count(*) FROM batch"))
             await asyncio.to_thread(_write, tmp_path / "a.db")
-            assert await connection.scalar(text("SELECT count(*) FROM batch")) == 0
+            assert await connection.run_sync(Connection.scalar, text("SELECT count(*) FROM batch")) == 0
         async with engine.connect() as connection:
-            assert await connection.scalar(text("SELECT count(*) FROM batch")) == 1
+            assert await connection.run_sync(Connection.scalar, text("SELECT count(*) FROM batch")) == 1
         await engine.dispose()
 
     asyncio.run(scenario())
@@ -165,11 +165,11 @@ def test_a_file_that_was_deleted_or_replaced_takes_nothing_more(tmp_path: Path, 
             path.write_bytes((tmp_path / "moved.db").read_bytes())
         with pytest.raises(OSError, match="deleted or replaced"):
             async with engine.begin() as connection:
-                await connection.execute(text("DELETE FROM batch"))
+                await connection.run_sync(Connection.execute, text("DELETE FROM batch"))
         path.unlink(missing_ok=True)
         (tmp_path / "moved.db").rename(path)
         async with engine.begin() as connection:
-            await connection.execute(text("DELETE FROM batch"))
+            await connection.run_sync(Connection.execute, text("DELETE FROM batch"))
         await engine.dispose()
 
     asyncio.run(scenario())

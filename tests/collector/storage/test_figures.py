@@ -93,7 +93,9 @@ def test_the_fields_of_rows_are_the_columns_of_their_tables(table: Any) -> None:
 
 def test_what_lies_ahead_of_a_clock_that_was_wrong_is_forgotten(database: str) -> None:
     forget = lambda c: figures.forget(c, after_s=700)  # noqa: E731
-    found = after(database, *written(burn(650), burn(700), burn(770)), forget, lambda c: c.scalars(select(BURNS.at_s)))
+    found = after(
+        database, *written(burn(650), burn(700), burn(770)), forget, lambda c: c.scalars(select(BURNS.at_s)).all()
+    )
     assert sorted(found) == [650, 700]
 
 

@@ -15,13 +15,14 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Table, insert, inspect, select, text
+from sqlalchemy import Connection, Table, create_engine, insert, inspect, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from collector import schema
 from collector.errors import UnusableDatabaseError
 from collector.storage import ddl, revisions
 from collector.storage.database import database_url, open_database
+from collector.storage.file_engine import FileEngine
 from tests.collector.stores import everything
 
 FIRST = {name: (revisions.SCRIPTS / f"0001.{name}.sql").read_text() for name in ddl.DIALECTS}
@@ -50,7 +51,9 @@ def ask(database: str, *works: Callable[[Connection], Any]) -> Any:
     """The answer of the last work, each in a transaction of its own, on a database that nobody prepares."""
 
     async def story() -> Any:
-        engine = create_async_engine(database_url(database))
+        url = database_url(database)
+        is_file = url.get_backend_name() == "sqlite"
+        engine = FileEngine(create_engine(url), 1) if is_file else create_async_engine(url)
         try:
             answer = None
             for work in works:

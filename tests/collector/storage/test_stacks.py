@@ -28,7 +28,8 @@ def test_work_leaves_the_lent_stack_and_statements_go_on_behind_it(database: str
         finally:
             await engine.dispose()
 
-    assert asyncio.run(story()) == (True, False, 7)
+    lends = database.startswith("postgresql")  # a file's work has a thread, and its own stack there
+    assert asyncio.run(story()) == (lends, False, 7)
 
 
 def test_a_fault_comes_back_and_the_connection_stays_usable(database: str) -> None:

@@ -189,6 +189,7 @@ ARMS: dict[str, Start] = {
     "relay": script("tcp_relay.py", "relay"),
     "fastapi": script("fastapi_proxy.py", "fastapi", "uvloop", "httptools"),
     "fastapi-plain": script("fastapi_proxy.py", "fastapi-plain", "asyncio", "h11"),
+    "fastapi-reading": script("fastapi_proxy.py", "fastapi-reading", "asyncio", "h11", "reading"),
 }
 NAMES = f"{', '.join(ARMS)} or sidecar@FOLDER"
 

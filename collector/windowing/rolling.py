@@ -25,7 +25,8 @@ from collector.values.histogram import Counts
 Cells = NDArray[np.uint32]
 RUNGS = ((0, 3600), (60, 21600), (600, 259200), (3600, 1 << 40))
 """(step, longest window held at it); the first step stands for the tick."""
-MAX_PIECES = 16
+MAX_PIECES = 64
+"""Of a step that goes on: to join them costs as much as so many, however little they hold."""
 MAX_STRETCHES = 8
 """Steps, one behind another, up to which each is added by itself."""
 MAX_CELLS = 1 << 32
@@ -126,7 +127,18 @@ class RollingCounts:
                         np.subtract.at(flat, slab.cells.astype(np.intp), slab.counts.astype(np.int64))
             for start_s in self._starts(rung, self._now_s - rung.longest_s, now_s - rung.longest_s):
                 del rung.slabs[start_s]
+            self._close(rung, now_s)
         self._now_s = now_s
+
+    def _close(self, rung: _Rung, now_s: int) -> None:
+        """Join what came in the steps that have ended by now. Most of it lies in the same cells, tick by tick, and is
+        kept for as long as the longest window. (A tick's own pieces are of different series: to join them saves
+        nothing.)"""
+        if rung.step_s == self._tick_s:
+            return
+        for start_s in self._starts(rung, self._now_s - rung.step_s, now_s - rung.step_s):
+            if len(rung.slabs[start_s]) > 1:
+                rung.slabs[start_s] = [_joined(rung.slabs[start_s])]
 
     @staticmethod
     def _starts(rung: _Rung, after_s: int, until_s: int) -> list[int]:

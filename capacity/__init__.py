@@ -1,9 +1,15 @@
-"""Load on a server, measured honestly: open-loop schedules, a streaming client, and what its records say.
+"""Load on a server, measured honestly, and what follows from it: capacity, replicas, batch sizes.
 
     cli -> load (schedule, prompt) -> sending -> client -> reply
            summary <- record
            certify/  the highest rate that keeps the objectives, shown and not guessed
+           sizing/   how many replicas a recorded demand needs
+           batch/    the largest batch size that keeps the objectives
+           stored/   a collector's database: results in, recorded requests out
+           report/   the drawing room: pages with charts that need nothing else
+    traces, arrivals   recorded requests, and what their times are like; spec, options: the flags that all share
 
-`schedule`, `prompt`, `reply`, `record` and `summary` are pure; `client`, `sending` and `load` hold the sockets and the
-clock. The package knows `slo` (objectives, names of outcomes and classes) and no other room.
+`schedule`, `prompt`, `reply`, `record`, `summary` and `arrivals` are pure; `client`, `sending` and `load` hold the
+sockets and the clock. The package knows `slo` (objectives, names of outcomes and classes), in `stored` the collector's
+tables, and no other room.
 """

@@ -44,8 +44,13 @@ def target(url: str) -> Target:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise TargetError(f"--target {url}: {error}; write http://HOST:PORT") from None
-    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment or parts.username:
+    is_plain = not (parts.query or parts.fragment or parts.username) and parts.path.isascii() and " " not in parts.path
+    if parts.scheme not in ("http", "https") or not host or port == 0 or not is_plain:
         raise TargetError(f"--target {url} is no server's address: write http://HOST:PORT")
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        raise TargetError(f"--target {url}: {host[:80]} cannot be a host: write http://HOST:PORT") from None
     is_tls = parts.scheme == "https"
     return Target(host, port or (443 if is_tls else 80), parts.path.rstrip("/").removesuffix("/v1"), is_tls)
 
@@ -161,10 +166,13 @@ class Client:
 
     async def _connect(self) -> _Connection:
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            _, connection = await loop.create_connection(
-                lambda: _Connection(self._clock), self._to.host, self._to.port, ssl=self._tls
-            )
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                _, connection = await loop.create_connection(
+                    lambda: _Connection(self._clock), self._to.host, self._to.port, ssl=self._tls
+                )
+        except TimeoutError:
+            raise ConnectionError(f"none was made within {CONNECT_TIMEOUT_S:g} s") from None
         return connection
 
     def close(self) -> None:

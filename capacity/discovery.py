@@ -21,9 +21,9 @@ def first_model(to: Target) -> str:
         raise UnreachableError(f"{url} does not answer ({error}): is the server up, and is --target right?") from None
     try:
         name = json.loads(body)["data"][0]["id"] if status == http.HTTPStatus.OK else None
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         name = None
-    if not isinstance(name, str):
+    if not isinstance(name, str) or not name.isprintable():
         raise UnreachableError(f"{url} answers {status} and lists no model: name one with --model")
     return name
 

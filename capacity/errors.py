@@ -3,7 +3,8 @@
 CapacityError
 ├── TargetError        the URL names no server that could be asked
 ├── WorkloadError      a number of the load that makes no load
-└── UnreachableError   nobody answers at the target, or what answers is no OpenAI-compatible server
+├── UnreachableError   nobody answers at the target, or what answers is no OpenAI-compatible server
+└── DatabaseError      a collector's database that cannot be used
 """
 
 
@@ -21,3 +22,7 @@ class WorkloadError(CapacityError):
 
 class UnreachableError(CapacityError):
     """No usable answer from the target."""
+
+
+class DatabaseError(CapacityError):
+    """A database that is away, wrongly named, or not one of a collector of this release."""

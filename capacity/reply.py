@@ -6,6 +6,7 @@ is none. A fault of the peer's never raises here: it is kept in `error`.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import TypeGuard
 
 import httptools
 import orjson
@@ -14,6 +15,8 @@ TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "refusal", "audio")
 DONE = b"[DONE]"
 MAX_LINE_BYTES = 4 * 1024 * 1024
 MAX_ERROR_CHARS = 300
+MAX_USAGE = 1_000_000_000
+"""Tokens of one request; a server that says more, or less than none, has not counted them."""
 
 
 def carries_token(event: Mapping[str, object]) -> bool:
@@ -29,6 +32,10 @@ def _choice_has_payload(choice: Mapping[str, object]) -> bool:
         return True
     calls = (call.get("function") for call in _objects(delta.get("tool_calls")))
     return any(isinstance(call, dict) and bool(call.get("name") or call.get("arguments")) for call in calls)
+
+
+def _is_count(tokens: object) -> TypeGuard[int]:
+    return isinstance(tokens, int) and not isinstance(tokens, bool) and 0 <= tokens <= MAX_USAGE
 
 
 def _objects(value: object) -> Iterable[Mapping[str, object]]:
@@ -149,8 +156,8 @@ class Reply:
         if not isinstance(usage, dict):
             return
         prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        self.input_tokens = prompt if isinstance(prompt, int) else self.input_tokens
-        self.usage_tokens = completion if isinstance(completion, int) else self.usage_tokens
+        self.input_tokens = prompt if _is_count(prompt) else self.input_tokens
+        self.usage_tokens = completion if _is_count(completion) else self.usage_tokens
 
     def _fail(self, error: str) -> None:
         self.error = self.error or error[:MAX_ERROR_CHARS]

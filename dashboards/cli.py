@@ -15,11 +15,11 @@ from typing import NoReturn
 
 from dashboards.boards.catalogue import catalogue
 from dashboards.boards.plan import Given
-from dashboards.capacity_result import read_results
 from dashboards.check.folder import checked
 from dashboards.errors import DashboardsError, UnwritableError, UsageError
 from dashboards.grafana.board import text_of
 from dashboards.model import DATASOURCES, PROMETHEUS, Datasource
+from slo.capacity_result import CapacityResultError, read_results
 from slo.flags import variable
 from slo.objective import load
 from slo.output import put
@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
         return _check(args) if args.command == "check" else _build(args)
     except SpecError as error:
         print("\n".join(f"{PROGRAM}: {problem}" for problem in error.problems), file=sys.stderr)
-    except DashboardsError as error:
+    except (CapacityResultError, DashboardsError) as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
     return 2
 
@@ -71,19 +71,19 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
 
 
 def _build_flags(build: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
-    slo, out = environ.get(variable("--slo"), DEFAULT_SLO), environ.get(variable("--out"))
+    slo, out = environ.get(variable("--slo")) or DEFAULT_SLO, environ.get(variable("--out")) or None
     build.add_argument("--slo", action="append", metavar="FILE", help=f"spec or folder of specs, repeatable ({slo})")
     build.set_defaults(default_slo=slo)
     build.add_argument("--out", default=out, required=out is None, metavar="DIR", help="folder to write to")
     build.add_argument(
         "--datasource",
-        default=environ.get(variable("--datasource"), PROMETHEUS.name),
+        default=environ.get(variable("--datasource")) or PROMETHEUS.name,
         metavar="|".join(DATASOURCES),
         help="what the panels read from (%(default)s)",
     )
     build.add_argument(
         "--scrape-interval",
-        default=environ.get(variable("--scrape-interval"), DEFAULT_SCRAPE_INTERVAL),
+        default=environ.get(variable("--scrape-interval")) or DEFAULT_SCRAPE_INTERVAL,
         metavar="TIME",
         help="how often Prometheus scrapes: the finest step of any panel, of which a rate spans four (%(default)s)",
     )

@@ -129,6 +129,7 @@ earlier release) lie in the partition named `..._rest`. Ask the tables, never a 
 
 KEPT = {
     "alert": "as long as the database: one row an alert that ever left ok",
+    "capacity_result": "as long as the database: one row a run of `firsttoken capacity` with `--database`",
     "journal": "minutes",
     "leader": "one row",
     "notification": "as long as the database: one row a group of alerts",

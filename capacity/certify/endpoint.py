@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from capacity.certify.facts import Facts, at_work, facts, flood_rate
+from capacity.certify.facts import Facts, alone, at_work, facts, flood_rate
 from capacity.certify.promises import Promises, series
 from capacity.certify.trial import Answer, Ask, AskAlone, AskFlood, AskRun, Ceiling, Seen
 from capacity.certify.workload import Tokens, Workload, measured
@@ -91,6 +91,10 @@ class Endpoint:
     def calm_s(self) -> float:
         """How long a request takes that is alone, 19 times of 20; 0 while it is not known."""
         return self._alone_s
+
+    def alone_facts(self) -> dict[str, object]:
+        """What the requests were like that were sent alone."""
+        return alone(self._setting.target.url, self._alone)
 
     async def answer(self, ask: Ask) -> Answer:
         """Do what is asked, and say what came of it. Raises UnreachableError."""

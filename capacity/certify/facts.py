@@ -45,10 +45,19 @@ class Facts:
 def facts(target: str, records: Sequence[Record], from_s: float, to_s: float) -> Facts:
     """The facts of the requests due within a span of time; `records` may hold more."""
     due = tuple(record for record in records if from_s <= record.intended_s < to_s)
-    ok = [record for record in due if record.outcome == "ok"]
-    tokens = sum(record.output_tokens for record in ok) / len(ok) if ok else 0.0
     load = Load(target, from_s, to_s - from_s, len(due), due)
-    return Facts(summarise(load), crowd(records, from_s, to_s), tokens)
+    return Facts(summarise(load), crowd(records, from_s, to_s), _tokens(due))
+
+
+def alone(target: str, records: Sequence[Record]) -> dict[str, object]:
+    """The facts of requests that were sent one after the other, each with a clock of its own."""
+    load = Load(target, 0.0, sum(record.e2e_s for record in records), len(records), tuple(records))
+    return {"summary": summarise(load).as_json(), "output_tokens": _tokens(records)}
+
+
+def _tokens(records: Sequence[Record]) -> float:
+    ok = [record for record in records if record.outcome == "ok"]
+    return sum(record.output_tokens for record in ok) / len(ok) if ok else 0.0
 
 
 def crowd(records: Sequence[Record], from_s: float, to_s: float) -> Crowd:

@@ -51,7 +51,8 @@ def promises(spec: Spec, model: str, request_class: str | None) -> Promises:
             judged.append(one)
     if not any(one.signal != "availability" for one in judged):
         raise WorkloadError(
-            f"service {spec.service} promises no latency that a load could be held against ({'; '.join(left_out)}): "
+            f"service {spec.service} promises no latency that a load could be held against"
+            f"{' (' + '; '.join(left_out) + ')' if left_out else ''}: "
             "give it an objective of signal ttft, tpot or e2e"
         )
     return Promises(tuple(judged), tuple(left_out))

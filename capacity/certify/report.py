@@ -47,8 +47,14 @@ def report(result: Result) -> Group:
     lines: list[str | Table] = [result.sentence()]
     if result.outcome is not None and result.outcome.probes:
         lines.append(_table(result))
-    lines += [*_crowd(result.concurrency), *_headroom(result), *_warnings(result)]
-    return Group(*lines)
+    return Group(*lines, *notes(result))
+
+
+def notes(result: Result) -> Iterator[str]:
+    """What there is to say beside the verdict."""
+    yield from _crowd(result.concurrency)
+    yield from _headroom(result)
+    yield from _warnings(result)
 
 
 def _table(result: Result) -> Table:

@@ -51,5 +51,5 @@ async def _answer(endpoint: Endpoint, account: Account, ask: Ask) -> Answer:
     answer = await endpoint.answer(ask)
     account.hear(ask, answer)
     if isinstance(ask, AskAlone):
-        account.calm_s = endpoint.calm_s
+        account.calm_s, account.alone.facts = endpoint.calm_s, endpoint.alone_facts()
     return answer

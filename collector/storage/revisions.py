@@ -16,8 +16,8 @@ from collector import schema
 from collector.errors import UnusableDatabaseError
 from collector.storage import commit, ddl
 
-LATEST = "0004"
-EARLIER = ("0001", "0002", "0003")
+LATEST = schema.REVISION
+EARLIER = ("0001", "0002", "0003", "0004")
 SCHEMA_LOCK = 4_318_001
 SCRIPTS = Path(__file__).parents[1] / "migrations"
 

@@ -7,7 +7,7 @@ nothing: what they cost is the question they stand for, so a time range belongs 
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, Text, case, cast, func, literal, select
+from sqlalchemy import ColumnElement, Table, Text, case, cast, exists, func, literal, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
@@ -106,6 +106,20 @@ def _alert_causes() -> View:
     )
 
 
+def _capacity_results() -> tuple[View, View]:
+    """Results without their JSON, and the last of each service, model and kind alone."""
+    table, later = schema.capacity_result, schema.capacity_result.alias("later")
+    comments = {"at": "When the run ended, as a timestamp in UTC."}
+    question = select(moment(table.c.at_s).label("at"), *(column for column in table.c if column.name != "result"))
+    same = (later.c[name] == table.c[name] for name in ("environment", "service", "model", "kind"))
+    is_last = ~exists().where(*same, later.c.at_s > table.c.at_s)
+    name, what = "capacity_results", "What firsttoken capacity found"
+    return (
+        view(name, f"{what}, with timestamps.", question, **comments),
+        view(f"{name}_latest", f"{what} last of each service, model and kind.", question.where(is_last), **comments),
+    )
+
+
 def _drifts() -> View:
     table = schema.drift
     since, until = moment(table.c.since_s).label("since"), moment(table.c.until_s).label("until")
@@ -153,6 +167,7 @@ VIEWS: tuple[View, ...] = (
     _alerts(),
     _alert_events(),
     _alert_causes(),
+    *_capacity_results(),
     _drifts(),
     _instances(),
     _latencies(),

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dashboards.capacity_result import CapacityResult
 from dashboards.grafana.board import Board, dashboard
 from dashboards.grafana.grid import Section
 from dashboards.model import PROMETHEUS, JsonObject
 from dashboards.questions import Events, Source
+from slo.capacity_result import CapacityResult
 from slo.objective import Spec
 from slo.promql import OBJECTIVE_LABEL, SERVICE_KEY
 from slo.signals import MODEL_LABEL

@@ -37,7 +37,7 @@ def _read(path: Path) -> Json:
         found: Json = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: no JSON ({error}): give a folder that holds dashboards alone") from None
     return found
 

@@ -24,7 +24,11 @@ def test_a_url_names_its_target(url: str, right: Target) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "127.0.0.1:8001", "ftp://h", "http://", "http://h:99999", "http://u:p@h", "http://h/?q"]
+    "url",
+    [
+        *("", "127.0.0.1:8001", "ftp://h", "http://", "http://h:99999", "http://u:p@h", "http://h/?q", "http://h:0"),
+        *("http://h/a b", "http://h/\u00e9", "http://a..b", f"http://{'a' * 70}.de"),
+    ],
 )
 def test_a_url_that_names_none_is_refused(url: str) -> None:
     with pytest.raises(TargetError, match="write http://HOST:PORT"):

@@ -26,7 +26,15 @@ async def test_the_first_model_listed_is_it() -> None:
 
 @pytest.mark.parametrize(
     ("status", "body"),
-    [(404, b"{}"), (200, b"no json"), (200, b'{"data": []}'), (200, b"[]"), (200, b'{"data": [{"id": 7}]}')],
+    [
+        (404, b"{}"),
+        (200, b"no json"),
+        (200, b'{"data": []}'),
+        (200, b"[]"),
+        (200, b'{"data": [{"id": 7}]}'),
+        (200, b"[" * 100_000),
+        (200, b'{"data": [{"id": "\\ud800"}]}'),
+    ],
 )
 @pytest.mark.anyio
 async def test_an_answer_without_a_model_says_what_to_do(status: int, body: bytes) -> None:

@@ -3,6 +3,7 @@
 import itertools
 import json
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,6 +101,14 @@ def test_a_body_that_is_no_stream_is_a_fault() -> None:
     reply = Reply()
     reply.feed(refusal(200, b"{}"), 1.0)
     assert reply.error == "the reply is no event stream"
+
+
+@pytest.mark.parametrize("tokens", [-1, True, 10**18, 1.5, None, "5"])
+def test_what_is_no_count_of_tokens_is_not_taken_for_one(tokens: object) -> None:
+    said = b"data: " + orjson.dumps({"choices": [], "usage": {"prompt_tokens": tokens, "completion_tokens": tokens}})
+    reply = Reply()
+    reply.feed(HEAD + event(content="a") + chunk(said + b"\n\n") + END, 1.0)
+    assert (reply.input_tokens, reply.output_tokens, reply.error) == (None, 1, "")
 
 
 BROKEN = {

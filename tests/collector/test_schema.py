@@ -22,6 +22,8 @@ DESIGNED = {
     "gauge": "service model instance name start_s step_s min max mean last",
     "rollup": "series_id start_s step_s count sum min max scale bins",
     "series": "id",
+    "capacity_result": "at_s service model kind target verdict binding certified_rps refuted_rps peak_concurrency "
+    "chosen_batch feasible_min feasible_max efficient_batch replicas headroom result",
     "slo_count": "service model objective objective_hash start_s step_s good bad",
 }
 

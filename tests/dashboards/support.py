@@ -7,10 +7,10 @@ from typing import Any
 
 from dashboards.boards.catalogue import PLANS, source_of
 from dashboards.boards.plan import Given, drawn
-from dashboards.capacity_result import CapacityResult
 from dashboards.cli import dashboards
 from dashboards.grafana.board import text_of
 from dashboards.model import DATASOURCES
+from slo.capacity_result import CapacityResult
 from slo.objective import Spec, parse
 
 Found = dict[str, Any]

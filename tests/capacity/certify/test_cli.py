@@ -2,11 +2,15 @@
 
 import json
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from collector.storage.database import database_url, open_database
 from tests.capacity.certify.queue_server import queue
+from tests.capacity.report.test_page import assert_is_whole
 from tests.capacity.sse_server import Step, serve
 from tests.capacity.test_cli import capacity, start
 
@@ -44,8 +48,10 @@ async def test_a_server_is_certified_and_the_result_repeats_without_a_load(slo: 
         "--max-in-flight",
         "32",
     )
+    await (await open_database(database_url(str(tmp_path / "firsttoken.db")))).dispose()
     async with serve(queue(PLACES, WORK_S)) as server:
-        args = ("certify", "--target", server.url, *flags, "--peak", "5", "--json", str(report))
+        kept = ("--database", str(tmp_path / "firsttoken.db"), "--html", str(tmp_path / "result.html"))
+        args = ("certify", "--target", server.url, *flags, *kept, "--peak", "5", "--json", str(report))
         code, out, err = await capacity(*args)
         asked = len(server.requests)
         again, out_again, _ = await capacity(*args, "--resume")
@@ -58,6 +64,11 @@ async def test_a_server_is_certified_and_the_result_repeats_without_a_load(slo: 
     assert made["settings"]["tokens"] == {"fixed": 5, "each": 2}
     assert (made["certified_rps"] or 0) <= 1.1 * PLACES / WORK_S
     assert made["heard"]["runs"]
+    assert made["heard"]["alone"]["facts"]["summary"]["ttft"]["p50"] > 0
+    assert_is_whole((tmp_path / "result.html").read_text())
+    with closing(sqlite3.connect(tmp_path / "firsttoken.db")) as database:
+        rows = database.execute("SELECT kind, service, model, target, verdict, certified_rps FROM capacity_result")
+        assert set(rows) == {("certify", "chat", "m", server.url, made["verdict"], made["certified_rps"])}
 
 
 @pytest.mark.anyio

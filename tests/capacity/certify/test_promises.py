@@ -61,7 +61,7 @@ def test_a_client_may_be_late_by_a_tenth_of_the_tightest_wait_and_by_10_ms_at_le
 
 def test_a_service_without_a_latency_has_no_capacity() -> None:
     spec = SPEC.model_copy(update={"objectives": SPEC.objectives[1:2]})
-    with pytest.raises(WorkloadError, match="promises no latency"):
+    with pytest.raises(WorkloadError, match="a load could be held against: give it an objective"):
         promises(spec, "a", None)
 
 

@@ -1,6 +1,8 @@
 """The result in words and as JSON."""
 
 import json
+from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from capacity.certify.judge import Rigour
 from capacity.certify.result import Result
 from capacity.certify.search import Outcome, Probe, State
 from capacity.certify.trial import AskRun, Ceiling, Goal, Seen
+from slo.capacity_result import CapacityResult, read_results
+from slo.objective import parse
 
 GOALS = (Goal("ttft", 0.05), Goal("tpot", 0.05))
 GOOD, BAD = np.zeros(400, dtype=np.int8), np.ones(400, dtype=np.int8)
@@ -68,6 +72,15 @@ def test_json_holds_the_bracket_its_evidence_and_everything_heard() -> None:
     assert first["objectives"][0]["interval"][0] == 0
     assert first["runs"][0]["facts"]["concurrency"] == CROWD
     assert len(made["heard"]["runs"]) == 3
+
+
+def test_dashboards_draw_what_the_file_of_certify_says(tmp_path: Path) -> None:
+    path = tmp_path / "certify.json"
+    path.write_text(json.dumps(result(*BRACKET).as_json({})))
+    specs = parse("service: chat\nobjectives:\n  - {name: ttft, signal: ttft, percentile: 95, threshold: 500ms}\n")
+    assert read_results([str(path)], specs) == (
+        CapacityResult("chat", certified_rps=Decimal(5), refuted_rps=Decimal(8)),
+    )
 
 
 def test_an_interrupted_search_has_no_verdict_yet() -> None:

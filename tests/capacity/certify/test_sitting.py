@@ -41,6 +41,9 @@ class Scripted:
         going, self._goes = self._goes, False
         return facts("t", [Record("m", 0.0, 1.0, "ok")], 0, 2) if going else None
 
+    def alone_facts(self) -> dict[str, object]:
+        return {"summary": {}}
+
     def remember(self, answer: Answer, calm_s: float) -> None:
         self.remembered.append(answer)
         assert calm_s == self.calm_s
@@ -58,6 +61,7 @@ async def test_a_broken_search_goes_on_where_it_was() -> None:
     assert expected.certified is not None
     assert kept == list(range(1, len(kept) + 1))
     assert set(whole.runs) == set(numbers(one_sitting.asked))
+    assert whole.alone.facts == one_sitting.alone_facts()
 
     heard, first, second = Account(), Scripted(breaks_at=3), Scripted()
     with pytest.raises(asyncio.CancelledError):

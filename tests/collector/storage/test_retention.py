@@ -199,11 +199,11 @@ def test_forgotten_by_age(database: str) -> None:
 
 
 def test_every_table_that_grows_is_swept() -> None:
-    """What is not: the state of each alert, what receivers were told, series (with their instances), and what several
-    collectors share, which they prune themselves."""
+    """What is not: the state of each alert, what receivers were told, what `firsttoken capacity` found, series (with
+    their instances), and what several collectors share, which they prune themselves."""
     swept = {table.name for table in (*retention.COUNTS, *figures.TABLES)}
     swept |= {column.table.name for column, _ in retention.lifetimes(LIMITS)}
-    kept = {"alert", "notification", "series", "schema_version", "journal", "leader"}
+    kept = {"alert", "capacity_result", "notification", "series", "schema_version", "journal", "leader"}
     assert swept.isdisjoint(kept)
     assert swept | kept == set(schema.metadata.tables)
 

@@ -87,7 +87,24 @@ def test_the_latest_views_show_the_last_evaluation_alone(database: str) -> None:
     assert (sorted(every), latest) == ([600, 660, 720], [720])
 
 
-@pytest.mark.parametrize("name", ["percentiles", "burn_rates", "budgets"])
+def test_the_latest_result_of_capacity_is_that_of_each_service_model_and_kind(database: str) -> None:
+    def row(at_s: int, kind: str, model: str = "m", target: str = "http://a") -> tuple[Any, ...]:
+        figures = (3.5, None, 8.0, None, None, None, None, None, None)
+        return (at_s, "", "chat", model, kind, target, "certified", "ttft", *figures, "{}")
+
+    rows = [row(60, "certify"), row(120, "certify", target="http://b"), row(60, "size"), row(30, "certify", "other")]
+
+    def read(connection: Connection) -> list[Any]:
+        question = "SELECT at_s, model, kind, certified_rps FROM capacity_results_latest ORDER BY at_s, kind"
+        (at,) = connection.scalars(text("SELECT at FROM capacity_results WHERE at_s = 120"))
+        assert instant(at) == datetime(1970, 1, 1, 0, 2, tzinfo=UTC)
+        return [tuple(row) for row in connection.execute(text(question))]
+
+    found = after(database, lambda c: added(c, schema.capacity_result, rows), read)
+    assert found == [(30, "other", "certify", 3.5), (60, "m", "size", 3.5), (120, "m", "certify", 3.5)]
+
+
+@pytest.mark.parametrize("name", ["percentiles", "burn_rates", "budgets", "capacity_results"])
 def test_the_latest_view_has_the_columns_of_the_whole(name: str) -> None:
     columns = [[(c.name, c.comment) for c in view(one).columns] for one in (name, f"{name}_latest")]
     assert columns[0] == columns[1]

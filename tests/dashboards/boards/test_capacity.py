@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from dashboards.capacity_result import CapacityResult
+from slo.capacity_result import CapacityResult
 from tests.dashboards.support import built, panel, panels, query_of
 
 RESULTS = (CapacityResult("chat", Decimal("12.5"), Decimal(15), Decimal(32)),)

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from dashboards.capacity_result import CapacityResult
+from slo.capacity_result import CapacityResult
 from tests.dashboards.support import built, panel
 
 

@@ -49,3 +49,9 @@ def test_a_folder_without_dashboards_or_with_other_files_is_refused(tmp_path: Pa
     (tmp_path / "a.json").write_text("{")
     with pytest.raises(UsageError, match=r"a\.json: no JSON"):
         checked(tmp_path)
+
+
+def test_brackets_without_end_are_no_json(tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    with pytest.raises(UsageError, match=r"deep\.json: no JSON"):
+        checked(tmp_path)

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from dashboards.capacity_result import CapacityResult
 from dashboards.check.rules import RULES, faults
+from slo.capacity_result import CapacityResult
 from tests.dashboards.support import Found, built, everything, figures, many, panel
 
 DATASOURCES = ("prometheus", "postgres", "sqlite")

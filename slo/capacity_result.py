@@ -1,0 +1,75 @@
+"""What `firsttoken capacity certify` and `capacity batch` found, read from the files they write.
+
+Dashboards draw load against it, and rules tell who runs above it. A file tells numbers of one endpoint, not whose:
+`SERVICE=FILE` says so, and FILE alone where slo.yaml has one service.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from slo.objective import Spec
+
+
+class CapacityResultError(ValueError):
+    """A file that cannot be read or belongs to no service: what, where, what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityResult:
+    """What is known of a service; None where a file does not say. Rates are requests per second, batches requests."""
+
+    service: str
+    certified_rps: Decimal | None = None
+    refuted_rps: Decimal | None = None
+    chosen_batch: Decimal | None = None
+    feasible_max: Decimal | None = None
+
+
+LEAST, MOST = Decimal("1e-6"), Decimal("1e9")
+"""Of a figure; a number beyond is none that was found, and could be longer than a file can hold."""
+FIGURES = ("certified_rps", "refuted_rps", "chosen_batch", "feasible_max")
+
+
+def read_results(named: Sequence[str], specs: Sequence[Spec]) -> tuple[CapacityResult, ...]:
+    """One result a service that arguments name; of two files that tell the same figure the later one is right. Raises
+    `CapacityResultError`."""
+    found: dict[str, dict[str, Decimal]] = {}
+    for argument in named:
+        service, figures = _read(argument, [spec.service for spec in specs])
+        found.setdefault(service, {}).update(figures)
+    return tuple(CapacityResult(service, **figures) for service, figures in found.items())
+
+
+def _read(argument: str, services: Sequence[str]) -> tuple[str, Mapping[str, Decimal]]:
+    service, is_named, path = argument.rpartition("=")
+    if not is_named and len(services) > 1:
+        raise CapacityResultError(
+            f"--capacity {argument}: whose is it? Write SERVICE={argument}, of {', '.join(services)}"
+        )
+    service = service if is_named else services[0]
+    if not path:
+        raise CapacityResultError(f"--capacity {argument} names no file: write SERVICE=FILE")
+    if service not in services:
+        raise CapacityResultError(f"--capacity {argument}: no service {service} in slo.yaml: use {', '.join(services)}")
+    figures = _figures(Path(path))
+    if not figures:
+        raise CapacityResultError(
+            f"--capacity {path}: has none of {', '.join(FIGURES)}: give the JSON of firsttoken capacity"
+        )
+    return service, figures
+
+
+def _figures(path: Path) -> Mapping[str, Decimal]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8-sig"), parse_float=Decimal, parse_int=Decimal)
+    except OSError as error:
+        raise CapacityResultError(f"--capacity {path}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise CapacityResultError(f"--capacity {path}: no JSON: give the file that firsttoken capacity wrote") from None
+    if not isinstance(found, dict):
+        return {}
+    values = {key: found.get(key) for key in FIGURES}
+    return {key: value for key, value in values.items() if isinstance(value, Decimal) and LEAST <= value <= MOST}

@@ -1,8 +1,9 @@
 """`firsttoken capacity`: load on a server, and what it took.
 
 `load` sends open-loop streaming chat requests and reports latency from the moment each was due; `certify` finds the
-highest rate that keeps the objectives. Exit codes: 0 fine, 1 not one request was answered well, or no rate is
-certified, 2 usage, bad input or a target that cannot be asked.
+highest rate that keeps the objectives, `size` how many replicas a recorded demand needs, and `batch` the largest batch
+size. Exit codes: 0 fine, 1 not one request was answered well, no rate is certified or no batch feasible, 2 usage, bad
+input or a target that cannot be asked.
 """
 
 import argparse
@@ -18,41 +19,46 @@ import orjson
 from rich.console import Console
 
 from capacity import screen
+from capacity.batch.cli import add_to as add_batch_flags
+from capacity.batch.cli import batch
 from capacity.certify.cli import add_to as add_certify_flags
 from capacity.certify.cli import certify
 from capacity.client import Target, target
 from capacity.discovery import first_model
 from capacity.errors import CapacityError, TargetError, WorkloadError
 from capacity.load import Plan, run
-from capacity.options import add_flag, add_sending_flags
+from capacity.options import add_flag, add_sending_flags, printable, writable, write
 from capacity.record import Load
 from capacity.schedule import Span, Workload, arrivals, fixed, poisson
 from capacity.sending import Limits
+from capacity.sizing.cli import add_to as add_size_flags
+from capacity.sizing.cli import size
 from capacity.summary import Summary, summarise
 from slo.flags import Parser
+from slo.words import visible
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run `firsttoken capacity ...`; returns the exit code."""
     args = _parser(os.environ).parse_args(argv)
     try:
-        return certify(args) if args.command == "certify" else _load(args)
+        return {"load": _load, "certify": certify, "size": size, "batch": batch}[args.command](args)
     except CapacityError as error:
-        print(f"firsttoken capacity: {error}", file=sys.stderr)
+        print(f"firsttoken capacity: {visible(str(error))}", file=sys.stderr)
         return 2
 
 
 def _load(args: argparse.Namespace) -> int:
     plan = _plan(args)
-    report_to = _writable(args.json)
+    report_to = None if args.json is None else writable("--json", Path(args.json))
     load = asyncio.run(_run(plan, is_quiet=args.quiet))
     summary = summarise(load)
-    if report_to is not None:
-        _write(report_to, load, summary)
     if not args.quiet:
-        Console(highlight=False, soft_wrap=True).print(screen.report(summary))
+        Console(highlight=False, soft_wrap=True, markup=False).print(screen.report(summary))
+    if report_to is not None:
+        write("--json", report_to, _json(load, summary))
     if not summary.outcomes.get("ok") and load.records:
-        print(f"firsttoken capacity: no request was answered well: {_first_error(load)}", file=sys.stderr)
+        print(f"firsttoken capacity: no request was answered well: {visible(_first_error(load))}", file=sys.stderr)
         return 1
     return 0
 
@@ -109,19 +115,8 @@ def _span(flag: str, text: str) -> Span:
         raise WorkloadError(f"{flag} {text} is no length: write N or LOW-HIGH") from None
 
 
-def _writable(path: str | None) -> Path | None:
-    """The report's path, found writable before the load rather than after it."""
-    if path is None:
-        return None
-    try:
-        Path(path).open("ab").close()
-    except OSError as error:
-        raise WorkloadError(f"--json {path} cannot be written: {error.strerror}") from None
-    return Path(path)
-
-
-def _write(path: Path, load: Load, summary: Summary) -> None:
-    path.write_bytes(orjson.dumps({"summary": summary.as_json(), **load.as_json()}, option=orjson.OPT_INDENT_2) + b"\n")
+def _json(load: Load, summary: Summary) -> str:
+    return orjson.dumps({"summary": summary.as_json(), **load.as_json()}, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
 def _first_error(load: Load) -> str:
@@ -131,10 +126,14 @@ def _first_error(load: Load) -> str:
 def _parser(environ: Mapping[str, str]) -> Parser:
     parser = Parser(prog="firsttoken capacity", description="How much load a server takes.")
     parser.add_version()
-    commands = parser.add_subparsers(dest="command", required=True, metavar="load|certify")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="load|certify|size|batch")
     load = commands.add_parser("load", help="send open-loop load and report latency from when each request was due")
     about = "find the highest rate at which a server is shown to keep its objectives"
     add_certify_flags(commands.add_parser("certify", help=about, description=about.capitalize() + "."), environ)
+    about = "say how many replicas a recorded demand needs to keep the objectives"
+    add_size_flags(commands.add_parser("size", help=about, description=about.capitalize() + "."), environ)
+    about = "find the largest batch size whose steps and waits keep the objectives"
+    add_batch_flags(commands.add_parser("batch", help=about, description=about.capitalize() + "."), environ)
 
     def add(flag: str, **options: object) -> None:
         add_flag(load, environ, flag, **options)
@@ -143,7 +142,14 @@ def _parser(environ: Mapping[str, str]) -> Parser:
     add("--rate", type=float, default=1.0, metavar="R", help="requests a second (%(default)s)")
     add("--seconds", type=float, default=60.0, metavar="N", help="length of the schedule (%(default)s)")
     add("--schedule", choices=("poisson", "fixed"), default="poisson", help="gaps between requests (%(default)s)")
-    add("--model", action="append", default=[], metavar="NAME[=WEIGHT]", help="repeatable; else the target's first")
+    add(
+        "--model",
+        type=printable,
+        action="append",
+        default=[],
+        metavar="NAME[=WEIGHT]",
+        help="repeatable; else the target's first",
+    )
     add("--input", default="32", metavar="N|LOW-HIGH", help="words of prompt, about a token each (%(default)s)")
     add("--output", default="64", metavar="N|LOW-HIGH", help="tokens asked for (%(default)s)")
     add("--seed", type=int, default=0, metavar="S", help="same seed, same load (%(default)s)")

@@ -36,7 +36,8 @@ from demo_server.replies import Stamp, error_body
 
 STOP_TIMEOUT_S = 1.0
 RETRY_AFTER_S = 1
-MAX_BATCH = 1024
+MAX_BATCH, MAX_TOKEN_BUDGET = 1024, 65_536
+MOST = {"max_batch": MAX_BATCH, "token_budget": MAX_TOKEN_BUDGET}
 PROXY_FIELDS = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 MAX_REQUEST_ID_CHARS = 128
 """Longer ones are cut: the id is repeated in every event."""
@@ -146,20 +147,36 @@ def _add_admin(app: FastAPI, engine: Engine) -> None:
         engine.set_faults(HEALTHY)
         return faults_now()
 
+    def batch_now() -> JSONResponse:
+        policy = engine.policy
+        return JSONResponse({"max_batch": policy.max_batch, "token_budget": policy.token_budget})
+
     @app.get("/admin/batch")
     async def show_batch(request: Request) -> JSONResponse:
         _require_loopback(request)
-        return JSONResponse({"max_batch": engine.max_batch})
+        return batch_now()
 
     @app.post("/admin/batch")
     async def change_batch(request: Request) -> JSONResponse:
         _require_loopback(request)
-        asked = await _json_object(request)
-        wanted = asked.get("max_batch")
-        if set(asked) != {"max_batch"} or type(wanted) is not int or not 1 <= wanted <= MAX_BATCH:
-            raise BadRequestError(f'send {{"max_batch": N}} with a whole N from 1 to {MAX_BATCH}', param="max_batch")
-        engine.set_max_batch(wanted)
-        return JSONResponse({"max_batch": wanted})
+        engine.set_policy(engine.policy.changed(**_limits(await _json_object(request))))
+        return batch_now()
+
+
+def _limits(asked: dict[str, object]) -> dict[str, int]:
+    """The limits that a body changes. Raises BadRequestError."""
+    wanted: dict[str, int] = {}
+    for name, value in asked.items():
+        if type(value) is not int or not 1 <= value <= MOST.get(name, 0):
+            raise BadRequestError(
+                f'send {{"max_batch": N, "token_budget": T}} or one of them, N from 1 to {MAX_BATCH}, '
+                f"T from 1 to {MAX_TOKEN_BUDGET}",
+                param=name,
+            )
+        wanted[name] = value
+    if not wanted:
+        raise BadRequestError('send {"max_batch": N}, {"token_budget": T} or both', param="max_batch")
+    return wanted
 
 
 def _require_loopback(request: Request) -> None:

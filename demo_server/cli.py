@@ -44,6 +44,8 @@ class Options:
     device: str
     models: tuple[str, ...]
     max_batch: int
+    token_budget: int
+    prefix_cache: bool
     kv_blocks: int
     block_size: int
     max_model_len: int
@@ -78,6 +80,8 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
         device=asked.device,
         models=tuple(dict.fromkeys(asked.model or (DEFAULT_MODEL,))),
         max_batch=asked.max_batch,
+        token_budget=asked.token_budget,
+        prefix_cache=asked.prefix_cache == "on",
         kv_blocks=asked.kv_blocks,
         block_size=asked.block_size,
         max_model_len=asked.max_model_len,
@@ -170,7 +174,8 @@ def build_service(options: Options) -> "Service":
     runner = ModelRunner(model, kv_blocks=options.kv_blocks, block_size=options.block_size)
     runner.warm_up()
     metrics = Metrics(options.models)
-    scheduler = Scheduler(BlockPool(options.kv_blocks, options.block_size), Policy(options.max_batch))
+    policy = Policy(options.max_batch, options.token_budget, reuse=options.prefix_cache)
+    scheduler = Scheduler(BlockPool(options.kv_blocks, options.block_size), policy)
     limits = Limits(step_floor_s=options.step_floor_s, max_queue=options.max_queue)
     engine = Engine(scheduler, runner, metrics=metrics, limits=limits)
     return Service(engine, metrics, Served(options.models, options.max_model_len), _version(), options.seed)
@@ -213,34 +218,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where the model runs (default: %(default)s)")
     add("--model", action="append", metavar="NAME", help=f"served name, repeatable (default: {DEFAULT_MODEL})")
-    add(
-        "--max-batch",
-        type=_whole(1, 1024),
-        default=32,
-        metavar="N",
-        help="sequences that run at once (default: %(default)s)",
-    )
-    add(
-        "--kv-blocks",
-        type=_whole(1, 1_000_000),
-        default=1024,
-        metavar="N",
-        help="blocks in the KV pool (default: %(default)s)",
-    )
-    add("--block-size", type=_whole(1, 1024), default=16, metavar="N", help="tokens in a block (default: %(default)s)")
-    add(
-        "--max-model-len",
-        type=_whole(2, 65_536),
-        default=2048,
-        metavar="N",
-        help="tokens of prompt and answer together (default: %(default)s)",
-    )
-    add(
-        "--max-queue",
-        type=_whole(1, 1_000_000),
-        metavar="N",
-        help="requests that may wait; more get 503 (default: any)",
-    )
+    _add_sizes(parser)
     add(
         "--step-ms",
         type=_milliseconds,
@@ -263,6 +241,52 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--version", action="version", version=f"%(prog)s {_version()}")
     return parser
+
+
+def _add_sizes(parser: argparse.ArgumentParser) -> None:
+    """How much at once: sequences, tokens, blocks and waiting requests."""
+    add = parser.add_argument
+    add(
+        "--max-batch",
+        type=_whole(1, 1024),
+        default=32,
+        metavar="N",
+        help="sequences that run at once (default: %(default)s)",
+    )
+    add(
+        "--token-budget",
+        type=_whole(1, 65_536),
+        default=512,
+        metavar="N",
+        help="tokens of one step: longer prompts are cut into chunks (default: %(default)s)",
+    )
+    add(
+        "--prefix-cache",
+        choices=("on", "off"),
+        default="on",
+        help="share what requests begin with (default: %(default)s)",
+    )
+    add(
+        "--kv-blocks",
+        type=_whole(1, 1_000_000),
+        default=1024,
+        metavar="N",
+        help="blocks in the KV pool (default: %(default)s)",
+    )
+    add("--block-size", type=_whole(1, 1024), default=16, metavar="N", help="tokens in a block (default: %(default)s)")
+    add(
+        "--max-model-len",
+        type=_whole(2, 65_536),
+        default=2048,
+        metavar="N",
+        help="tokens of prompt and answer together (default: %(default)s)",
+    )
+    add(
+        "--max-queue",
+        type=_whole(1, 1_000_000),
+        metavar="N",
+        help="requests that may wait; more get 503 (default: any)",
+    )
 
 
 def _from_environment(

@@ -19,7 +19,7 @@ from typing import Protocol
 from demo_server.errors import EngineFailedError, QueueFullError
 from demo_server.faults import HEALTHY, Faults, step_target_s, withheld_blocks
 from demo_server.metrics import Metrics, ModelMetrics, Timeline
-from demo_server.scheduler import Scheduler, Step
+from demo_server.scheduler import Policy, Scheduler, Step
 from demo_server.sequence import FinishReason, GenerationRequest, Output, Sequence
 from demo_server.text import EOS, TextStream
 
@@ -96,9 +96,9 @@ class Engine:
         metrics.show_cache(blocks=pool.total, block_size=pool.block_size, usage=lambda: pool.usage)
 
     @property
-    def max_batch(self) -> int:
-        """How many sequences may run at once."""
-        return self._scheduler.policy.max_batch
+    def policy(self) -> Policy:
+        """The limits of a step, as they are now."""
+        return self._scheduler.policy
 
     def start(self, deliver: Deliver) -> None:
         """Begin. `deliver` is called on the engine thread, once a step, with that step's outputs."""
@@ -127,9 +127,9 @@ class Engine:
         self.faults = faults
         self._inbox.put(_wake)
 
-    def set_max_batch(self, max_batch: int) -> None:
-        """Change how many sequences may run at once; running ones above it finish."""
-        self._scheduler.policy = self._scheduler.policy.with_max_batch(max_batch)
+    def set_policy(self, policy: Policy) -> None:
+        """Change the limits from the next step on; running sequences above a smaller batch finish."""
+        self._scheduler.policy = policy
         self._inbox.put(_wake)
 
     def stop(self, timeout_s: float) -> bool:
@@ -203,9 +203,10 @@ class Engine:
             live = self._live[lost.sequence_id]
             live.move(to_running=False)
             live.metrics.preempted(lost.computed)
-        for sequence_id in step.admitted:
+        for sequence_id, reused in zip(step.admitted, step.reused, strict=True):
             live = self._live[sequence_id]
             live.move(to_running=True)
+            live.metrics.admitted(len(live.sequence), reused)
             if live.timeline.scheduled_s is None:
                 live.timeline.scheduled_s = now_s
                 self._left_queue += 1

@@ -7,7 +7,8 @@ It is faithful to what vLLM counts, oddities included, because tools that read v
 - `prompt_tokens_total` grows by the whole prompt when the first token comes;
 - KV usage is the share of blocks that nobody could take.
 Two things vLLM does not have: several served models share one engine here, so its gauges repeat under each name; and
-`demo_server:preempted_tokens_total` counts what preemption threw away and must be recomputed.
+`demo_server:preempted_tokens_total` counts what sequences lost by preemption: what the prefix cache has not kept of it
+until they run again is recomputed.
 """
 
 from collections.abc import Callable
@@ -63,9 +64,16 @@ class ModelMetrics:
         self._preemptions = counters["num_preemptions"].labels(model, "0")
         self._preempted_tokens = families.preempted_tokens.labels(model, "0")
         self._prompt_tokens = counters["prompt_tokens"].labels(model, "0")
+        self._prefix_queries = counters["prefix_cache_queries"].labels(model, "0")
+        self._prefix_hits = counters["prefix_cache_hits"].labels(model, "0")
         self._generation_tokens = counters["generation_tokens"].labels(model, "0")
         self._success = {reason: families.success.labels(model, "0", reason) for reason in FINISHED_REASONS}
         self._histograms = {name: family.labels(model, "0") for name, family in families.histograms.items()}
+
+    def admitted(self, tokens: int, reused: int) -> None:
+        """A sequence began to run; `reused` of its tokens were in the cache."""
+        self._prefix_queries.inc(tokens)
+        self._prefix_hits.inc(reused)
 
     def preempted(self, computed: int) -> None:
         """A running sequence lost its blocks, with `computed` tokens in them."""
@@ -122,10 +130,12 @@ class Families:
                 "num_preemptions": "Running sequences that lost their blocks.",
                 "prompt_tokens": "Prompt tokens processed.",
                 "generation_tokens": "Tokens generated.",
+                "prefix_cache_queries": "Tokens looked up in the prefix cache.",
+                "prefix_cache_hits": "Tokens found in the prefix cache.",
             }.items()
         }
         self.preempted_tokens = self._counter(
-            "demo_server:preempted_tokens", "Cached tokens that preemption threw away, to be computed again."
+            "demo_server:preempted_tokens", "Computed tokens that sequences lost by preemption."
         )
         self.success = Counter(
             "vllm:request_success",

@@ -1,38 +1,45 @@
 """Who computes what in the next step: continuous batching over a paged cache, decided without torch or a clock.
 
-A step is a set of chunks: "run tokens [start, start + count) of that sequence". A decode is a chunk of one, a
-prompt a chunk of all its tokens; cutting prompts into smaller chunks, or starting them behind a cached prefix,
-needs no other shape.
+A step is a set of chunks: "run tokens [start, start + count) of that sequence". A decode is a chunk of one; a prompt is
+cut into chunks, so that no step takes longer than its tokens allow, and begins behind the part of it that the cache
+holds already.
 
 The rules, in order:
-1. Every running sequence, oldest first, gets the blocks its uncomputed tokens need. Where there are none, the
-   youngest running sequence is preempted: its blocks go back, it waits at the head of the queue and is computed
-   anew later.
-2. Waiting sequences enter, first come, first served, while the batch has room, the step's token budget has room
-   (one prompt may exceed it alone), and the whole prompt fits the free blocks with the watermark to spare. The
-   watermark keeps newcomers from taking the very blocks that running ones need next, which would preempt them at
-   once; with nothing running it is waived, so that any sequence that fits the pool is served.
+1. Every running sequence, oldest first, gets the blocks its tokens need. Where there are none, the youngest running
+   sequence is preempted: its blocks go back, it waits at the head of the queue and is computed anew later, but for
+   what is still kept of it.
+2. Of the step's token budget every decode has its one token; what is left goes to prompts under way, oldest first. It
+   is never less than a block, so that prompts get on however many decode.
+3. Waiting sequences enter, first come, first served, while the batch and the budget have room, and the whole prompt
+   fits the free blocks with the watermark to spare. The watermark keeps newcomers from taking the very blocks that
+   running ones need next, which would preempt them at once; with nothing running it is waived, so that any sequence
+   that fits the pool is served. All of its blocks are taken at once: a prompt half done that waits for room would hold
+   what others wait for.
 """
 
 import math
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from demo_server.blocks import BlockPool
+from demo_server.prefix import extend
 from demo_server.sequence import Sequence
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Limits of one step. `watermark` is the share of the pool that admission leaves free."""
+    """Limits of one step. `watermark` is the share of the pool that admission leaves free; with `reuse`, blocks of
+    sequences that begin alike are shared."""
 
     max_batch: int
     token_budget: int = 512
     watermark: float = 0.05
+    reuse: bool = True
 
-    def with_max_batch(self, max_batch: int) -> "Policy":
-        """The same limits with another batch size."""
-        return replace(self, max_batch=max_batch)
+    def changed(self, *, max_batch: int | None = None, token_budget: int | None = None) -> "Policy":
+        """The same limits but for those given."""
+        return replace(self, max_batch=max_batch or self.max_batch, token_budget=token_budget or self.token_budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +61,14 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step's decision. Holds numbers only, so it can be printed and logged without anyone's text."""
+    """One step's decision. Holds numbers only, so it can be printed and logged without anyone's text.
+
+    `reused`: for each admitted sequence, how many of its tokens the cache held already.
+    """
 
     chunks: tuple[Chunk, ...] = ()
     admitted: tuple[int, ...] = ()
+    reused: tuple[int, ...] = ()
     preempted: tuple[Preemption, ...] = ()
 
 
@@ -87,13 +98,19 @@ class Scheduler:
 
     def plan(self, *, admit_limit: int | None = None) -> Step:
         """Decide the next step. `admit_limit` lowers max_batch for newcomers only; running ones always stay."""
-        chunks, preempted = self._continue_running()
+        for sequence in self._running:
+            self._name_blocks(sequence)
+        preempted = self._keep_running()
+        budget = max(self.policy.token_budget - _decodes(self._running), self.pool.block_size)
+        chunks, left = _cut(self._running, budget)
         room = self.policy.max_batch if admit_limit is None else min(admit_limit, self.policy.max_batch)
-        # After a preemption this admits nobody: the victim is at the head, and needs more than it just gave.
-        admitted = self._admit(room, budget=self.policy.token_budget - len(chunks))
+        # The victim of a preemption is at the head of the queue, and what it gave is not for it to take back at once.
+        admitted = [] if preempted else self._admit(room, budget=left)
+        first_chunks, _ = _cut(admitted, left - _decodes(admitted))
         return Step(
-            chunks=(*chunks, *(_chunk(sequence) for sequence in admitted)),
+            chunks=(*chunks, *first_chunks),
             admitted=tuple(sequence.id for sequence in admitted),
+            reused=tuple(sequence.computed for sequence in admitted),
             preempted=tuple(preempted),
         )
 
@@ -105,36 +122,55 @@ class Scheduler:
             self._waiting.remove(sequence)
         self._return_blocks(sequence)
 
-    def _continue_running(self) -> tuple[list[Chunk], list[Preemption]]:
-        chunks: list[Chunk] = []
+    def _keep_running(self) -> list[Preemption]:
+        """Give running sequences the blocks they need, at the cost of the youngest."""
         preempted: list[Preemption] = []
         position = 0
         while position < len(self._running):
-            sequence = self._running[position]
-            if self._grow(sequence):
-                chunks.append(_chunk(sequence))
+            if self._grow(self._running[position]):
                 position += 1
             else:
                 # The youngest pays; it may be the very sequence that asks, and then the loop ends with it.
                 preempted.append(self._preempt(self._running[-1]))
-        return chunks, preempted
+        return preempted
 
     def _admit(self, room: int, *, budget: int) -> list[Sequence]:
         admitted: list[Sequence] = []
-        while self._waiting and len(self._running) < room:
+        while self._waiting and len(self._running) < room and budget > 0:
             sequence = self._waiting[0]
-            if (admitted and len(sequence) > budget) or not self._fits(sequence):
+            found = self._found(sequence)
+            if not self._fits(sequence, found):
                 break
             self._waiting.popleft()
+            self.pool.share(found)
+            sequence.blocks.extend(found)
+            sequence.computed = len(found) * self.pool.block_size
             self._grow(sequence)
             self._running.append(sequence)
             admitted.append(sequence)
-            budget -= len(sequence)
+            budget -= sequence.uncomputed
         return admitted
 
-    def _fits(self, sequence: Sequence) -> bool:
+    def _found(self, sequence: Sequence) -> list[int]:
+        """Blocks that already hold the beginning of a sequence; its last token is always left to compute."""
+        if not self.policy.reuse:
+            return []
+        count = (len(sequence) - 1) // self.pool.block_size
+        extend(sequence.keys, sequence.tokens, self.pool.block_size, count=count)
+        return self.pool.find(sequence.keys[:count])
+
+    def _fits(self, sequence: Sequence, found: list[int]) -> bool:
         reserve = math.ceil(self.policy.watermark * self.pool.total) if self._running else 0
-        return self.pool.can_take(self.pool.blocks_for(len(sequence)) + reserve)
+        return self.pool.can_take(self.pool.blocks_for(len(sequence)) - len(found) + reserve, sharing=found)
+
+    def _name_blocks(self, sequence: Sequence) -> None:
+        """Let the blocks of a sequence that are full and computed be found by others."""
+        full = sequence.computed // self.pool.block_size
+        if self.policy.reuse and full > sequence.named:
+            extend(sequence.keys, sequence.tokens, self.pool.block_size, count=full)
+            for number in range(sequence.named, full):
+                self.pool.name(sequence.blocks[number], sequence.keys[number])
+            sequence.named = full
 
     def _grow(self, sequence: Sequence) -> bool:
         missing = self.pool.blocks_for(len(sequence)) - len(sequence.blocks)
@@ -151,10 +187,24 @@ class Scheduler:
         return preemption
 
     def _return_blocks(self, sequence: Sequence) -> None:
+        self._name_blocks(sequence)
         self.pool.give_back(sequence.blocks)
         sequence.blocks.clear()
-        sequence.computed = 0
+        sequence.computed = sequence.named = 0
 
 
-def _chunk(sequence: Sequence) -> Chunk:
-    return Chunk(sequence.id, sequence.computed, sequence.uncomputed)
+def _decodes(sequences: Iterable[Sequence]) -> int:
+    """How many have one token to compute; the budget of prompts is what these leave."""
+    return sum(sequence.uncomputed == 1 for sequence in sequences)
+
+
+def _cut(sequences: Iterable[Sequence], budget: int) -> tuple[list[Chunk], int]:
+    """A chunk of each sequence, as far as the budget of prompt tokens goes, and what is left of it."""
+    chunks: list[Chunk] = []
+    for sequence in sequences:
+        count = 1 if sequence.uncomputed == 1 else min(sequence.uncomputed, budget)
+        if count > 0:
+            chunks.append(Chunk(sequence.id, sequence.computed, count))
+        if sequence.uncomputed > 1:
+            budget -= count
+    return chunks, budget

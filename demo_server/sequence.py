@@ -57,10 +57,11 @@ class Sequence:
     """Tokens of one request and the state of their cache.
 
     Tokens [0, computed) have keys and values in `blocks`; the rest must be run through the model before the next token
-    can be sampled. A fresh or preempted sequence has computed = 0, one that decodes has computed = len(tokens) - 1.
+    can be sampled. A waiting sequence has computed = 0, one that decodes has computed = len(tokens) - 1. `keys` name
+    its first full blocks (`prefix`), and others can find the first `named` of them.
     """
 
-    __slots__ = ("_random", "blocks", "computed", "id", "prompt_tokens", "sampling", "tokens")
+    __slots__ = ("_random", "blocks", "computed", "id", "keys", "named", "prompt_tokens", "sampling", "tokens")
 
     def __init__(self, id: int, prompt: Iterable[int], sampling: Sampling) -> None:  # noqa: A002
         self.id = id
@@ -69,6 +70,8 @@ class Sequence:
         self.sampling = sampling
         self.computed = 0
         self.blocks: list[int] = []
+        self.keys: list[bytes] = []
+        self.named = 0
         self._random = random.Random(id if sampling.seed is None else sampling.seed)  # noqa: S311
         assert self.tokens, "a sequence starts with at least one token"
 

@@ -97,12 +97,12 @@ async def test_a_signal_ends_the_load_with_what_it_has(number: signal.Signals, t
 @pytest.mark.anyio
 async def test_when_no_request_is_answered_well_the_check_has_failed() -> None:
     def script(_body: dict[str, object], _index: int) -> list[Step]:
-        return [refusal(503, b"full")]
+        return [refusal(503, b"full\n\x1b[2J")]
 
     async with serve(script) as server:
         code, _, err = await capacity("load", "--target", server.url, "--model", "m", "--rate", "20", "--seconds", "1")
     assert code == 1
-    assert err == "firsttoken capacity: no request was answered well: full\n"
+    assert err == "firsttoken capacity: no request was answered well: full\\n\\x1b[2J\n"
 
 
 @pytest.mark.anyio
@@ -123,7 +123,7 @@ USAGE = {
     "a weight that is none": (["--target", "http://h", "--model", "m=x"], "'x' is no weight"),
     "a report that can't be written": (
         ["--target", "http://h", "--model", "m", "--json", "/no/such/folder/x"],
-        "--json /no/such/folder/x cannot be written: No such file or directory",
+        "--json /no/such/folder/x cannot be written: there is no folder /no/such/folder",
     ),
 }
 

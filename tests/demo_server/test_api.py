@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import Message, Scope
 
-from demo_server.api import MAX_BATCH, Service, build_app
+from demo_server.api import MAX_BATCH, MAX_TOKEN_BUDGET, Service, build_app
 from demo_server.faults import HEALTHY
 from demo_server.handover import Handover
 from demo_server.intake import MAX_BODY_BYTES, Served
@@ -289,19 +289,22 @@ def test_a_wrong_fault_changes_nothing(faulty: Server) -> None:
 
 
 def test_the_batch_is_changed_or_left(faulty: Server) -> None:
-    assert faulty.post("/admin/batch", {"max_batch": 5}).json() == {"max_batch": 5}
+    assert faulty.post("/admin/batch", {"max_batch": 5}).json() == {"max_batch": 5, "token_budget": 512}
+    assert faulty.post("/admin/batch", {"token_budget": 64}).json() == {"max_batch": 5, "token_budget": 64}
     wrong: tuple[object, ...] = (
         {"max_batch": 0},
         {"max_batch": True},
         {"max_batch": MAX_BATCH + 1},
         {"max_batch": "9"},
+        {"token_budget": 0},
+        {"token_budget": MAX_TOKEN_BUDGET + 1, "max_batch": 4},
         {},
         [5],
     )
     for body in (*wrong, {"max_batch": 3, "more": 1}):
         assert faulty.post("/admin/batch", body).status_code == 400
-    assert faulty.get("/admin/batch").json() == {"max_batch": 5}
-    assert faulty.post("/admin/batch", {"max_batch": 8}).status_code == 200
+    assert faulty.get("/admin/batch").json() == {"max_batch": 5, "token_budget": 64}
+    assert faulty.post("/admin/batch", {"max_batch": 8, "token_budget": 512}).status_code == 200
 
 
 async def ask_from(

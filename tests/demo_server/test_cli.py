@@ -114,10 +114,12 @@ def test_a_signal_ends_it_soon_with_exit_0_even_in_the_middle_of_streams(number:
 
 def test_the_flags_reach_what_they_are_for() -> None:
     flags = ["--max-model-len", "64", "--kv-blocks", "8", "--block-size", "8", "--max-batch", "3", "--model", "a"]
+    flags += ["--token-budget", "40", "--prefix-cache", "off"]
 
     def head(seed: str) -> torch.Tensor:
         service = build_service(parse([*flags, "--seed", seed], {}))
-        assert (service.served.models, service.served.max_model_len, service.engine.max_batch) == (("a",), 64, 3)
+        assert (service.served.models, service.served.max_model_len, service.engine.policy.max_batch) == (("a",), 64, 3)
+        assert (service.engine.policy.token_budget, service.engine.policy.reuse) == (40, False)
         page = service.metrics.page().decode()
         assert 'block_size="8",engine="0",kv_cache_size_tokens="64",model_name="a",num_gpu_blocks="8"' in page
         runner = service.engine._runner

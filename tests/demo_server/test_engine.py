@@ -186,8 +186,8 @@ def test_the_batch_can_be_changed_while_it_runs() -> None:
     engine.set_faults(Faults(hang=True))
     with running(engine) as told:
         ids = [engine.submit(ask()) for _ in range(3)]
-        engine.set_max_batch(3)
-        assert engine.max_batch == 3
+        engine.set_policy(engine.policy.changed(max_batch=3, token_budget=9))
+        assert (engine.policy.max_batch, engine.policy.token_budget) == (3, 9)
         engine.set_faults(HEALTHY)
         eventually(lambda: all(told.has_ended(each) for each in ids), "all were served")
     assert {len(step.chunks) for step in script.steps} == {3}

@@ -103,6 +103,15 @@ def test_a_request_that_failed_before_its_first_token_has_no_times(metrics: Metr
     assert samples(metrics.page().decode())["vllm:request_success_total", frozenset(error.items())] == 1
 
 
+def test_tokens_looked_up_and_found_are_counted(metrics: Metrics) -> None:
+    metrics.of("demo").admitted(40, 32)
+    metrics.of("demo").admitted(8, 0)
+    found = samples(metrics.page().decode())
+    labels = frozenset({"model_name": "demo", "engine": "0"}.items())
+    assert found["vllm:prefix_cache_queries_total", labels] == 48
+    assert found["vllm:prefix_cache_hits_total", labels] == 32
+
+
 def test_a_preemption_counts_once_and_says_what_it_cost(metrics: Metrics) -> None:
     metrics.of("demo").preempted(40)
     metrics.of("demo").preempted(2)

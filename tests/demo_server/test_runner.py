@@ -36,36 +36,54 @@ def model() -> Recorded:
     return recorded
 
 
-def check_tokens(model: Decoder, sequence: Sequence) -> None:
-    """Every generated token is the greedy choice of a full forward over all tokens before it."""
+def check_tokens(model: Decoder, sequence: Sequence, seen: dict[int, torch.Tensor]) -> None:
+    """Every generated token is the greedy choice of a full forward over all tokens before it, and so are the logits
+    that were seen after some of them."""
     allowed = torch.tensor([*PRINTABLE, EOS])
-    every = reference.logits(model, sequence.tokens)[sequence.prompt_tokens - 1 : -1][:, allowed]
+    full = reference.logits(model, sequence.tokens)
+    for at, ours in seen.items():
+        torch.testing.assert_close(ours.double(), full[at], atol=1e-4, rtol=1e-4)
+    every = full[sequence.prompt_tokens - 1 : -1][:, allowed]
     chosen = torch.tensor([allowed.tolist().index(token) for token in sequence.tokens[sequence.prompt_tokens :]])
     best = every.max(dim=1).values
     assert (every[torch.arange(len(chosen)), chosen] >= best - TIE).all()
 
 
-@pytest.mark.parametrize(("seed", "blocks"), [(0, 12), (1, 12), (2, 14), (3, 16), (4, 30), (5, 60)])
-def test_greedy_tokens_are_those_of_full_attention_under_any_storm(model: Recorded, seed: int, blocks: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "blocks", "budget"),
+    [(0, 12, 64), (1, 12, 8), (2, 14, 3), (3, 16, 64), (4, 30, 12), (5, 60, 24), (6, 13, 5), (7, 12, 16)],
+)
+def test_greedy_tokens_are_those_of_full_attention_under_any_storm(
+    model: Recorded, seed: int, blocks: int, budget: int
+) -> None:
     chance = random.Random(seed)
     pool = BlockPool(blocks, BLOCK)
-    scheduler = Scheduler(pool, Policy(max_batch=6, token_budget=64))
+    scheduler = Scheduler(pool, Policy(max_batch=6, token_budget=budget))
+    beginnings = [[chance.randrange(256) for _ in range(length)] for length in (0, 4, 9, 13)]
     runner = ModelRunner(model, kv_blocks=pool.total, block_size=BLOCK)
     alive: dict[int, Sequence] = {}
     done: list[Sequence] = []
-    preempted = 0
+    seen: dict[int, dict[int, torch.Tensor]] = {}
+    preempted = reused = 0
     to_come = 12
     while to_come or alive:
         for _ in range(min(to_come, chance.choice([0, 0, 1, 3]))):
             to_come -= 1
-            prompt = [chance.randrange(256) for _ in range(chance.randint(1, 20))]
+            own = [chance.randrange(256) for _ in range(chance.randint(1, 8))]
+            prompt = chance.choice(beginnings) + own
             sequence = Sequence(to_come, prompt, Sampling(max_tokens=chance.randint(2, 24)))
             alive[sequence.id] = sequence
             scheduler.add(sequence)
         step = scheduler.plan()
         preempted += len(step.preempted)
+        reused += sum(step.reused)
         tokens = runner.run(step, alive)
-        assert set(tokens) == {chunk.sequence_id for chunk in step.chunks}
+        if step.chunks and all(chunk.count == 1 for chunk in step.chunks):
+            for row, chunk in zip(model.last, step.chunks, strict=True):
+                seen.setdefault(chunk.sequence_id, {})[chunk.start] = row.clone()
+        assert set(tokens) == {
+            chunk.sequence_id for chunk in step.chunks if chunk.count == alive[chunk.sequence_id].uncomputed
+        }
         for chunk in step.chunks:
             alive[chunk.sequence_id].advance(chunk.count)
         for sequence_id, token in tokens.items():
@@ -77,9 +95,11 @@ def test_greedy_tokens_are_those_of_full_attention_under_any_storm(model: Record
                 done.append(alive.pop(sequence_id))
     assert pool.free == pool.total
     assert len(done) == 12
-    assert (preempted > 0) == (blocks < 60), "small pools must preempt, a large one need not"
+    assert (preempted > 0) == (blocks < 30), "small pools must preempt, large ones need not"
+    assert reused > 0, "some began alike"
     for sequence in done:
-        check_tokens(model, sequence)
+        check_tokens(model, sequence, seen.get(sequence.id, {}))
+    assert sum(map(len, seen.values())) > 20, "many logits were compared"
 
 
 def test_logits_of_a_mixed_decode_batch_are_close(model: Recorded) -> None:

@@ -1,0 +1,92 @@
+"""One sitting: the search, the server it asks about, and every run that came of it; then the knob is turned back."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+from capacity.batch.search import Outcome, Plan, search
+from capacity.batch.server import Server
+from capacity.batch.trial import Answer, Ask, AskHeld, Held
+from capacity.certify.evidence import NO_EVENT, Series
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as it was last heard of."""
+
+    ask: Ask
+    answer: Answer
+
+    def as_json(self) -> dict[str, object]:
+        seen: dict[str, object] = {
+            "kind": "held" if isinstance(self.ask, AskHeld) else "open",
+            **asdict(self.ask),
+            "seconds": round(self.answer.seconds, 3),
+            "bad": [int((one == 1).sum()) for one in self.answer.bad],
+            "events": [_events(one) for one in self.answer.bad],
+            "is_client_late": self.answer.is_client_late,
+        }
+        if isinstance(self.answer, Held):
+            seen |= {"step_s": self.answer.step_s, "tail_s": self.answer.tails, "ends_rps": self.answer.rate_rps}
+        return seen
+
+
+@dataclass(slots=True)
+class Account:
+    """Every run so far, the last of which may still go on."""
+
+    runs: list[Run] = field(default_factory=list)
+
+    def hear(self, ask: Ask, answer: Answer) -> bool:
+        """Keep an answer in the place of a shorter one of the same run; whether the run is new."""
+        is_more = bool(self.runs) and _is_same(self.runs[-1].ask, ask)
+        if is_more:
+            self.runs.pop()
+        self.runs.append(Run(ask, answer))
+        return not is_more
+
+
+OnAsk = Callable[[Ask, Account], None]
+
+
+async def sit(server: Server, plan: Plan, account: Account, *, on_ask: OnAsk, on_kept: Callable[[], None]) -> Outcome:
+    """Search until there is an outcome; `on_ask` is told before each run, `on_kept` after each answer."""
+    await server.begin()
+    going = search(plan)
+    ask = next(going)
+    while True:
+        on_ask(ask, account)
+        answer = await server.answer(ask)
+        account.hear(ask, answer)
+        on_kept()
+        try:
+            ask = going.send(answer)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+
+
+async def turned_back(server: Server, sitting: "asyncio.Task[Outcome]") -> Outcome | None:
+    """The sitting's outcome, None if it was cancelled; in any case the server is as it was before."""
+    chosen: int | None = None
+    outcome: Outcome | None
+    try:
+        outcome = await sitting
+        chosen = outcome.chosen
+    except asyncio.CancelledError:
+        outcome = None
+    finally:
+        await server.turn_back(chosen)
+    return outcome
+
+
+def _is_same(one: Ask, other: Ask) -> bool:
+    if isinstance(one, AskHeld) and isinstance(other, AskHeld):
+        return (one.batch, one.mix) == (other.batch, other.mix)
+    if isinstance(one, AskHeld) or isinstance(other, AskHeld):
+        return False
+    return (one.batch, one.rate_rps) == (other.batch, other.rate_rps)
+
+
+def _events(series: Series) -> int:
+    return int((series != NO_EVENT).sum())

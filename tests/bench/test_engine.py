@@ -1,0 +1,62 @@
+"""bench/engine.py runs, and counts what it says it counts."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from demo_server.sequence import Output
+
+SCRIPT = Path(__file__).parents[2] / "bench" / "engine.py"
+
+
+@pytest.fixture(scope="module")
+def engine() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bench_engine", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def bench(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, timeout=150)
+
+
+def test_it_measures_what_was_asked_for() -> None:
+    ran = bench("--batch", "2", "--markdown", "--check")
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "2.6 million parameters on cpu" in ran.stdout
+    assert "\n| 2 | " in ran.stdout
+    assert "not judged: batch 32 was not measured" in ran.stdout
+
+
+def test_a_batch_that_is_none_is_said() -> None:
+    ran = bench("--batch", "0")
+    assert (ran.returncode, ran.stderr.splitlines()[-1]) == (2, "engine.py: error: --batch: from 1 to 1024")
+
+
+def test_tokens_are_counted_while_all_run(engine: ModuleType) -> None:
+    watch = engine.Watch(2)
+    watch.take([Output(1, "a", 1)])
+    watch.take([Output(1, "a", 2), Output(2, "a", 1)])
+    assert watch.began is not None
+    watch.take([Output(1, "a", 3), Output(2, "a", 2)])
+    watch.take([Output(1, "a", 4, "length"), Output(2, "a", 3)])
+    assert watch.ended is not None
+    watch.take([Output(2, "a", 4, "length")])
+    assert watch.tokens == 4
+    assert watch.is_over.is_set()
+
+
+def test_the_promise_is_kept_by_either_clock_and_by_no_smaller_model(engine: ModuleType) -> None:
+    fast, slow = engine.Arm(32, 3200, 4.0, 1.0, 0.001), engine.Arm(32, 3200, 4.0, 3.0, 0.001)
+    assert engine.verdict([fast], 2_600_000)[0]
+    assert not engine.verdict([slow], 2_600_000)[0]
+    assert not engine.verdict([fast], 1_000_000)[0]
+    assert fast.row() == ("32", "800", "3,200", "40.00", "10.00", "1.00", "10.0")

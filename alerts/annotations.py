@@ -24,6 +24,7 @@ from slo.signals import (
     KV_OCCUPANCY,
     LABELS,
     MODEL_LABEL,
+    OLDEST_AGE,
     REASON,
     RESULT,
     SERVICE_LABEL,
@@ -189,6 +190,7 @@ def _causes(objective: Objective) -> str:
         (f"max({KV_OCCUPANCY.prometheus}{of})", "humanizePercentage", "KV cache full to {} at most."),
         (f"sum(increase({ENGINE_PREEMPTIONS.prometheus}{of}[5m])) > 0", "humanize", "Preemptions in 5m: {}."),
         (f"sum({ENGINE_WAITING.prometheus}{of}) > 0", "humanize", "Waiting in engines: {}."),
+        (f"max({OLDEST_AGE.prometheus}{of}) > 0", "humanizeDuration", "Oldest request without a token: {}."),
         (
             f"max(rate({GPU_THROTTLE.prometheus}{reasons}[5m])) > 0",
             "humanizePercentage",

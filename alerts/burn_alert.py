@@ -15,11 +15,15 @@ where a short window without events tells nothing. Coverage stands in the start 
 never takes one back. `keep_firing_for` would only delay the end that good events bring, at any traffic; what it is good
 for, one page where few events come, the counts do by themselves, and the same in the collector.
 
+A tier that is a ticket does not start while a page of its objective fires, nor for its own short window after: what
+burned then has been told, and is no second incident. One that began before the page goes on.
+
 A record rather than `ALERTS`, in which Prometheus itself remembers what fires: every rule engine keeps records (Mimir,
 Thanos, VictoriaMetrics), and whoever else evaluates the alert (Grafana) reads the same verdict. After a restart of the
 rule engine that takes longer than its look-back (5 min) the memory is gone and the tier must start anew.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -28,9 +32,9 @@ from alerts.annotations import Links, burn_annotations
 from alerts.counts import spans_windows_s
 from alerts.group import Alert, Recording
 from slo import promql
-from slo.burn import ENOUGH_GOOD, Tier
+from slo.burn import ENOUGH_GOOD, Tier, tiers
 from slo.objective import Objective, Spec
-from slo.promql import SUBJECT_KEY, TIER_LABEL, of_objective, on
+from slo.promql import SERVICE_KEY, SUBJECT_KEY, TIER_LABEL, of_objective, on
 from slo.quantity import duration_text
 from slo.signals import MODEL_LABEL, OTHER_MODEL, SERVICE_LABEL, SIGNALS
 
@@ -77,8 +81,17 @@ def starts(spec: Spec, objective: Objective, tier: Tier) -> str:
             f"    and {short.bad} > {needed} * {short.total}",
             f"    and (round({short.bad}) > {tier.chance_events} or {_only(short, 'bad')})",
             *apart,
+            *_unless_paged(spec, objective, tier),
         )
     )
+
+
+def _unless_paged(spec: Spec, objective: Objective, tier: Tier) -> Iterator[str]:
+    """Of a ticket: that no page of the objective fires, or did in the tier's short window, of any model."""
+    pages = "|".join(one.name for one in tiers(objective) if one.notify == "page")
+    if tier.notify == "ticket" and pages:
+        paged = promql.BURNING + of_objective(spec, objective, {f"{TIER_LABEL}=~": pages.replace(".", "\\.")})
+        yield f"    unless {on(SERVICE_KEY)} max_over_time({paged}[{duration_text(tier.short_s)}])"
 
 
 def stays(spec: Spec, objective: Objective, tier: Tier) -> str:

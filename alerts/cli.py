@@ -9,7 +9,9 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +22,17 @@ from alerts.document import GENERATED
 from alerts.errors import AlertsError, TargetError
 from alerts.group import FLOOR, Version
 from alerts.rules import Target
+from slo.capacity_result import CapacityResultError, read_results
 from slo.flags import Parser, variable
 from slo.objective import Spec, load
 from slo.output import put
 from slo.quantity import QuantityError, duration_text, whole_seconds
 from slo.source import SpecError
+from slo.words import visible
 
 DEFAULT_SLO = "slo.yaml"
 USUAL_SCRAPE_INTERVAL_S = 60
+MATCHER = r'[a-zA-Z_]\w*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\\n]|\\.)*"'
 """Prometheus's own default; who scrapes more rarely than that knows it."""
 
 
@@ -38,15 +43,16 @@ def main(argv: list[str] | None = None) -> int:
         return _check(args) if args.command == "check" else _build(args)
     except SpecError as error:
         print(error, file=sys.stderr)
-    except AlertsError as error:
-        print(f"firsttoken alerts: {error}", file=sys.stderr)
+    except (AlertsError, CapacityResultError) as error:
+        print(f"firsttoken alerts: {visible(str(error))}", file=sys.stderr)
     except OSError as error:
         print(f"firsttoken alerts: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
     return 2
 
 
 def _build(args: argparse.Namespace) -> int:
-    specs, target = load(args.slo or [args.default_slo]), _target(args)
+    specs = load(args.slo or [args.default_slo])
+    target = replace(_target(args), certified_rps=_certified_rps(args.capacity, specs))
     texts = artefacts(specs, target, _routing(args), _formats(args))
     out = Path(args.out)
     for name, text in texts.items():
@@ -88,9 +94,30 @@ def _target(args: argparse.Namespace) -> Target:
         _seconds("--eval-interval", args.eval_interval),
         _seconds("--query-offset", args.query_offset) or 0,
         _seconds("--scrape-interval", args.scrape_interval),
-        Links(args.runbook_url, args.grafana_url),
-        args.dcgm,
+        Links(_link("--runbook-url", args.runbook_url), _link("--grafana-url", args.grafana_url)),
+        _matchers(args.dcgm),
     )
+
+
+def _link(flag: str, text: str) -> str:
+    """A URL that stands in annotations as it is: nothing in it is a template of Prometheus, or ends a line."""
+    if not text.isprintable() or "{{" in text or set(text) & set(" \"'<>`"):
+        raise TargetError(f"{flag} {text} is no URL: write https://HOST/PATH")
+    return text
+
+
+def _matchers(text: str) -> str:
+    if text and not re.fullmatch(rf"\s*{MATCHER}(\s*,\s*{MATCHER})*\s*,?\s*", text):
+        raise TargetError(f'--dcgm {text} are no matchers of Prometheus: write them as namespace="llm",node=~"gpu.*"')
+    return text
+
+
+def _certified_rps(named: Sequence[str], specs: Sequence[Spec]) -> Mapping[str, Decimal]:
+    """By service, of those whose file tells it."""
+    found = {one.service: one.certified_rps for one in read_results(named, specs)}
+    for service in (service for service, rps in found.items() if rps is None):
+        print(f"note: no file of --capacity certifies a rate of {service}: no alert is held to one", file=sys.stderr)
+    return {service: rps for service, rps in found.items() if rps is not None}
 
 
 def _formats(args: argparse.Namespace) -> Formats:
@@ -159,23 +186,30 @@ def _parser(environ: Mapping[str, str]) -> Parser:
 
 def _adder(build: argparse.ArgumentParser, environ: Mapping[str, str]) -> Callable[..., None]:
     def add(flag: str, default: str | None = None, **options: Any) -> None:
-        """A flag whose default FIRSTTOKEN_<FLAG> may give."""
-        build.add_argument(flag, default=environ.get(variable(flag), default), **options)
+        """A flag whose default FIRSTTOKEN_<FLAG> may give; an empty one counts as not set."""
+        build.add_argument(flag, default=environ.get(variable(flag)) or default, **options)
 
     return add
 
 
 def _build_flags(build: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
     add = _adder(build, environ)
-    spec = environ.get(variable("--slo"), DEFAULT_SLO)
+    spec = environ.get(variable("--slo")) or DEFAULT_SLO
     build.add_argument("--slo", action="append", metavar="FILE", help=f"spec or folder of specs, repeatable ({spec})")
     build.set_defaults(default_slo=spec)
-    add("--out", required=variable("--out") not in environ, metavar="DIR", help="folder to write to")
+    add("--out", required=not environ.get(variable("--out")), metavar="DIR", help="folder to write to")
     floor = ".".join(map(str, FLOOR))
     add("--prometheus-version", floor, metavar="V", help="the oldest that is to load the rules (%(default)s)")
     add("--eval-interval", metavar="TIME", help="evaluate every group so often (by its windows)")
     add("--query-offset", metavar="TIME", help="judge so much later, for remote write (needs Prometheus 2.53)")
     add("--scrape-interval", metavar="TIME", help="how often Prometheus scrapes: refuse windows too short for it")
+    build.add_argument(
+        "--capacity",
+        action="append",
+        default=environ.get(variable("--capacity"), "").split(),
+        metavar="[SERVICE=]FILE",
+        help="what firsttoken capacity certify found of a service, to tell when it runs above that; repeatable",
+    )
     add("--runbook-url", Links().runbook, metavar="PATTERN", help="where runbooks are (%(default)s)")
     add("--grafana-url", "", metavar="URL", help="root of Grafana in links to the dashboard (a relative link)")
     add("--group-wait", metavar="TIME", help="wait before a group's first notification (page 10s, ticket 1m)")

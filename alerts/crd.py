@@ -11,6 +11,7 @@ from alerts.errors import TargetError
 from alerts.group import Group, Version, group_mapping
 
 LABEL = re.compile(r"([a-zA-Z0-9]([a-zA-Z0-9._/-]*[a-zA-Z0-9])?)=([a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?)")
+NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 PREFIX = "firsttoken-"
 
 
@@ -28,6 +29,8 @@ def place(namespace: str | None, labels: Sequence[str]) -> Place:
     for text, match in zip(labels, read, strict=True):
         if match is None:
             raise TargetError(f"--crd-label {text} is no label of Kubernetes: write it as release=prometheus")
+    if namespace and not NAMESPACE.fullmatch(namespace):
+        raise TargetError(f"--crd-namespace {namespace} is no namespace of Kubernetes: write it as monitoring")
     return Place(namespace, {match[1]: match[3] for match in read if match is not None})
 
 

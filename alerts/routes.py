@@ -1,7 +1,8 @@
 """The Alertmanager configuration: who is told of what, grouped so that one incident is one page (DESIGN 4.6).
 
 Pages are grouped by environment and service alone, so that further objectives, tiers and models join the open
-notification; tickets by objective too. What is neither goes to a receiver that tells nobody. Where receivers are told
+notification; tickets by objective too, and those of no objective by the alert: a full cache and a faulty GPU are two
+people's work. What is neither goes to a receiver that tells nobody. Where receivers are told
 apart by owner, each owner has a route of its own below these.
 
 Inhibition (an `equal` label that both sides lack counts as equal, so every label but `environment`, which may be unset
@@ -103,18 +104,21 @@ def _tree(routing: Routing, owners: tuple[str, ...]) -> dict[str, object]:
     page = _route(routing, SERVICE_KEY, wait_s=PAGE_WAIT_S, repeat_s=PAGE_REPEAT_S)
     ticket = _route(routing, (*SERVICE_KEY, OBJECTIVE_LABEL), wait_s=TICKET_WAIT_S, repeat_s=TICKET_REPEAT_S)
     paging = [_is("notify", "page"), f"{MODEL_LABEL}!={quoted(OTHER_MODEL)}"]
-    routes = [
-        {"receiver": PAGE, "matchers": paging, **page, **_by_owner(PAGE, routing.page, owners)},
-        {
-            "receiver": TICKET,
-            "matchers": [_is("notify", "ticket")],
-            **ticket,
-            **_by_owner(TICKET, routing.ticket, owners),
-        },
+    own = _by_owner(PAGE, routing.page, owners)
+    routes: list[dict[str, object]] = [
+        {"receiver": PAGE, "matchers": paging, **page, **({"routes": own} if own else {})},
+        {"receiver": TICKET, "matchers": [_is("notify", "ticket")], **ticket, "routes": _below_ticket(routing, owners)},
     ]
     if routing.watchdog is not None:
         routes.insert(0, _heartbeat())
     return {"receiver": NOBODY, "group_by": list(SERVICE_KEY), "routes": routes}
+
+
+def _below_ticket(routing: Routing, owners: tuple[str, ...]) -> list[dict[str, object]]:
+    """The routes below that of tickets: those of no objective, and each owner's."""
+    own = _by_owner(TICKET, routing.ticket, owners)
+    of_none = {"matchers": [_is(OBJECTIVE_LABEL, "")], "group_by": ["alertname", *SERVICE_KEY]}
+    return [{"receiver": TICKET, **of_none, **({"routes": own} if own else {})}, *own]
 
 
 def _heartbeat() -> dict[str, object]:
@@ -129,11 +133,11 @@ def _heartbeat() -> dict[str, object]:
     }
 
 
-def _by_owner(name: str, receiver: Receiver, owners: tuple[str, ...]) -> dict[str, object]:
+def _by_owner(name: str, receiver: Receiver, owners: tuple[str, ...]) -> list[dict[str, object]]:
     """The routes below one, where its receiver differs by owner; what has no owner stays with the one above."""
-    if not receiver.is_by_owner or not owners:
-        return {}
-    return {"routes": [{"receiver": _owned(name, owner), "matchers": [_is("owner", owner)]} for owner in owners]}
+    if not receiver.is_by_owner:
+        return []
+    return [{"receiver": _owned(name, owner), "matchers": [_is("owner", owner)]} for owner in owners]
 
 
 def _route(routing: Routing, group_by: tuple[str, ...], *, wait_s: int, repeat_s: int) -> dict[str, object]:

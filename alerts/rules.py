@@ -6,11 +6,13 @@ group is evaluated at least every two minutes: an instant read of Prometheus loo
 (see `burn_alert`) must outlive one missed evaluation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from alerts.annotations import Links
 from alerts.burn_alert import burn_alert, burning_rule
+from alerts.certified_alert import certified_alert
 from alerts.counts import (
     budget_rules,
     coverage_rule,
@@ -27,6 +29,7 @@ from alerts.group import FLOOR, Group, Rule, Version
 from alerts.saturation_alert import saturation_alerts
 from alerts.share_alert import share_alerts
 from alerts.state_alert import absent_alert, exhausted_alert, heard_rules, lost_alert, policy_alert, stalled_alert
+from alerts.synthetic_load import synthetic_rule
 from slo.burn import tiers
 from slo.objective import Objective, Spec
 from slo.trouble import FORGOTTEN_S
@@ -42,7 +45,8 @@ CAUSE_SHORT_S = 300
 @dataclass(frozen=True, slots=True)
 class Target:
     """What the rules are made for: the version of Prometheus, the cadence (None: by window), how often it scrapes the
-    sidecars (None: not known), where links go, and which GPUs of dcgm-exporter are meant (matchers; empty: all)."""
+    sidecars (None: not known), where links go, which GPUs of dcgm-exporter are meant (matchers; empty: all), and how
+    many requests a second each service is certified for, where that is known."""
 
     version: Version = FLOOR
     eval_interval_s: int | None = None
@@ -50,6 +54,7 @@ class Target:
     scrape_interval_s: int | None = None
     links: Links = field(default_factory=Links)
     dcgm: str = ""
+    certified_rps: Mapping[str, Decimal] = field(default_factory=dict)
 
     def interval_s(self, short_s: int) -> int:
         """Seconds between evaluations of a group whose shortest window is `short_s`: at most a quarter of it."""
@@ -65,8 +70,14 @@ def service_groups(spec: Spec, target: Target) -> tuple[Group, ...]:
         groups += _objective_groups(spec, objective, target)
     engine = [stalled_alert(spec, target.links)]
     groups.append(_group(spec, "engine", target.interval_s(ENGINE_SHORT_S), engine, target))
-    for name, alerts in (("requests", share_alerts), ("saturation", saturation_alerts), ("gpu", gpu_alerts)):
-        groups.append(_group(spec, name, target.interval_s(CAUSE_SHORT_S), list(alerts(spec, target.links)), target))
+    certified_rps = target.certified_rps.get(spec.service)
+    above = [] if certified_rps is None else [certified_alert(spec, certified_rps, target.links)]
+    causes: dict[str, list[Rule]] = {
+        "requests": [*share_alerts(spec, target.links), *above],
+        "saturation": [synthetic_rule(spec), *saturation_alerts(spec, target.links)],
+        "gpu": [*gpu_alerts(spec, target.links)],
+    }
+    groups += [_group(spec, name, target.interval_s(CAUSE_SHORT_S), rules, target) for name, rules in causes.items()]
     return tuple(groups)
 
 

@@ -1,7 +1,6 @@
 """Tickets on what makes a service slow before its budget says so: KV pressure, a growing queue, drift (DESIGN 4.6).
 
-Each speaks of one instance, for causes have a place. That the server runs above the load it was certified for is not
-among them: no series says what that load is.
+Each speaks of one instance, for causes have a place; what a synthetic load does to it is left out.
 """
 
 from collections.abc import Iterator
@@ -9,10 +8,11 @@ from decimal import Decimal
 
 from alerts.annotations import Links, Said
 from alerts.group import Alert
+from alerts.synthetic_load import less_synthetic
 from alerts.trouble_alert import trouble_alert
 from slo import promql
 from slo.objective import Spec
-from slo.promql import INSTANCE_LABEL, SERVICE_KEY, SUBJECT_KEY, by, of_service, on
+from slo.promql import INSTANCE_KEY, INSTANCE_LABEL, SUBJECT_KEY, by, of_service, on
 from slo.quantity import duration_text
 from slo.signals import (
     DRIFT_KIND,
@@ -23,6 +23,7 @@ from slo.signals import (
     LABELS,
     LATENCY_DRIFT,
     MODEL_LABEL,
+    OLDEST_AGE,
     REQUESTS,
     SERVICE_LABEL,
     SIGNAL,
@@ -40,7 +41,6 @@ from slo.trouble import (
     TROUBLES,
 )
 
-INSTANCE_KEY = (*SERVICE_KEY, INSTANCE_LABEL)
 DRIFT_KEY = (*SUBJECT_KEY, LABELS[SIGNAL], LABELS[SOURCE], LABELS[DRIFT_KIND])
 
 
@@ -60,7 +60,8 @@ def kv_alert(spec: Spec, links: Links) -> Alert:
     thrown_out = f"increase({ENGINE_PREEMPTIONS.prometheus}{of_service(spec)}[{window}])"
     expr = (
         f"max {by(INSTANCE_KEY)} ({full}) > {promql.number(KV_FULL)}\n"
-        f"and {on(INSTANCE_KEY)} round(sum {by(INSTANCE_KEY)} ({thrown_out})) >= {KV_PREEMPTIONS}"
+        f"and {on(INSTANCE_KEY)} round(sum {by(INSTANCE_KEY)} ({thrown_out})) >= {KV_PREEMPTIONS}\n"
+        f"{less_synthetic(spec, KV_WINDOW_S)}"
     )
     return trouble_alert(
         spec,
@@ -76,28 +77,32 @@ def kv_alert(spec: Spec, links: Links) -> Alert:
 
 
 def queue_alert(spec: Spec, threshold_s: Decimal, links: Links) -> Alert:
-    """The queue grows, and who joins it now will wait past the TTFT threshold.
+    """The queue grows, and who joins it now will wait past the TTFT threshold, or the oldest in it has already.
 
-    The wait is the queue over the rate at which requests end (Little); where none ends it is without end.
+    The wait is the queue over the rate at which requests end (Little); where none ends it is without end. The oldest
+    speaks for itself where an engine serves out of turn, and where nobody counts what ends.
     """
     window = duration_text(QUEUE_WINDOW_S)
     series = ENGINE_WAITING.prometheus + of_service(spec)
     waiting, grows = f"sum {by(INSTANCE_KEY)} ({series})", f"sum {by(INSTANCE_KEY)} (deriv({series}[{window}]))"
     ended = f"sum {by(INSTANCE_KEY)} (rate({REQUESTS.prometheus}{of_service(spec)}[{window}]))"
+    oldest = f"max {by(INSTANCE_KEY)} ({OLDEST_AGE.prometheus}{of_service(spec)})"
+    limit = promql.number(threshold_s)
     expr = (
-        f"{waiting} / {ended} > {promql.number(threshold_s)}\n"
+        f"(\n  {waiting} / {ended} > {limit}\n  or {oldest} > {limit}\n)\n"
         f"and {on(INSTANCE_KEY)} {waiting} >= {QUEUE_WAITING}\n"
-        f"and {on(INSTANCE_KEY)} {grows} > 0"
+        f"and {on(INSTANCE_KEY)} {grows} > 0\n"
+        f"{less_synthetic(spec, QUEUE_WINDOW_S)}"
     )
-    limit = duration_text(threshold_s)
     return trouble_alert(
         spec,
         TROUBLES[QUEUE_GROWING],
         expr,
         Said(
-            f"The queue of an engine of {spec.service} grows, and drains more slowly than a first token may take.",
-            f"{_place()}: at the rate at which requests end, the queue drains in "
-            f"{{{{ $value | humanizeDuration }}}}, and it still grows; the TTFT objective allows {limit}.",
+            f"The queue of an engine of {spec.service} grows, and requests wait longer than a first token may take.",
+            f"{_place()}: a first token takes {{{{ $value | humanizeDuration }}}} for whoever joins the queue now, at "
+            "the rate at which requests end, or has not come for as long to the oldest in it; the queue still grows, "
+            f"and the TTFT objective allows {duration_text(threshold_s)}.",
         ),
         links,
     )

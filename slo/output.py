@@ -1,5 +1,6 @@
 """Generated files, put where they belong in one move each: who reads a folder meanwhile never sees half a file."""
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -10,8 +11,26 @@ MODE = 0o644
 def put(path: Path, text: str) -> Path:
     """Write `text` as the file at `path`, which is then there whole or as it was before; gives `path` back.
 
-    Makes the folder where there is none. Raises OSError, which names the place that cannot be written to.
+    Makes the folder where there is none. A link stays and what it leads to is written; a pipe or a device, as
+    `/dev/stdout`, is written to and never replaced by a file. Raises OSError, which names the place that cannot be
+    written to.
     """
+    try:
+        if is_stream(path):
+            path.write_text(text, encoding="utf-8")
+        else:
+            _replace(Path(os.path.realpath(path)), text)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    return path
+
+
+def is_stream(path: Path) -> bool:
+    """Whether there is something that takes bytes and keeps no file: a pipe, a terminal, a device."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _replace(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         new = Path(file.name)
@@ -19,7 +38,6 @@ def put(path: Path, text: str) -> Path:
         new.write_text(text, encoding="utf-8")
         new.chmod(MODE)
         new.replace(path)
-    except OSError as error:
+    except OSError:
         new.unlink()
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    return path
+        raise

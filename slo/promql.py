@@ -32,6 +32,8 @@ INSTANCE_LABEL = "instance"
 """Of every series that Prometheus has scraped."""
 
 SERVICE_KEY = (ENVIRONMENT_LABEL, SERVICE_LABEL)
+INSTANCE_KEY = (*SERVICE_KEY, INSTANCE_LABEL)
+"""An instance of a service, as Prometheus knows it."""
 SUBJECT_KEY = (*SERVICE_KEY, MODEL_LABEL)
 """What a burn alert speaks of; its objective and tier are the rule's own."""
 VERDICT_KEY = (*SUBJECT_KEY, OBJECTIVE_LABEL)
@@ -46,6 +48,8 @@ OBJECTIVE_TARGET = "firsttoken:objective_target:ratio"
 OBJECTIVE_THRESHOLD = "firsttoken:objective_threshold:value"
 BURNING = "firsttoken:burning:ratio"
 """Burn over the long window of a tier that fires, and no sample while it does not: see `alerts.burn_alert`."""
+SYNTHETIC_SHARE = "firsttoken:synthetic_requests:ratio2m"
+"""Of the requests that ended at an instance lately: see `alerts.synthetic_load`."""
 FIRST_HEARD = "firsttoken:first_heard:timestamp"
 LAST_HEARD = "firsttoken:last_heard:timestamp"
 """When a heartbeat of an instance was first and last seen, of the last hour or so."""

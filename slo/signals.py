@@ -177,6 +177,7 @@ IN_FLIGHT = Metric("firsttoken.requests.in_flight", "{request}", "gauge", "Reque
 WAITING_FIRST_TOKEN = Metric(
     "firsttoken.requests.waiting_first_token", "{request}", "gauge", "Streaming requests without a first token yet."
 )
+OLDEST_AGE = Metric("firsttoken.requests.oldest_age", "s", "gauge", "Age of the oldest stream without a token, or 0.")
 OVERDUE = Metric(
     "firsttoken.requests.overdue", "{request}", "gauge", "Requests past a deadline and without a value yet.", (SIGNAL,)
 )
@@ -212,8 +213,8 @@ TOKENS = Metric("firsttoken.tokens", "{token}", "counter", "Tokens of ended requ
 
 WIRE_METRICS = (
     TTFT, TPOT, E2E, TTFT_BY_PROMPT, SLO_EVENTS, CENSORED, REQUESTS, ABANDONED, BROKEN_STREAMS, IN_FLIGHT,
-    WAITING_FIRST_TOKEN, OVERDUE, LAST_TOKEN_AGE, HEARTBEAT, ENGINE_RUNNING, ENGINE_WAITING, ENGINE_PREEMPTIONS,
-    KV_OCCUPANCY, KV_CAPACITY, PREFIX_HIT_RATIO, TOKENS,
+    WAITING_FIRST_TOKEN, OLDEST_AGE, OVERDUE, LAST_TOKEN_AGE, HEARTBEAT, ENGINE_RUNNING, ENGINE_WAITING,
+    ENGINE_PREEMPTIONS, KV_OCCUPANCY, KV_CAPACITY, PREFIX_HIT_RATIO, TOKENS,
 )  # fmt: skip
 """What a sidecar sends over OTLP and shows on its `/metrics`."""
 

@@ -57,8 +57,21 @@ KV_PREEMPTIONS = 3
 QUEUE_GROWING = "LLMQueueGrowing"
 QUEUE_WINDOW_S = 600
 QUEUE_WAITING = 5
-"""An instance's queue holds this many, has grown over the window, and at the rate at which requests end takes longer to
-drain than the tightest TTFT threshold of the service."""
+"""An instance's queue holds this many, has grown over the window, and the tightest TTFT threshold of the service does
+not hold: at the rate at which requests end the queue takes longer to drain, or the oldest request has waited longer."""
+
+SYNTHETIC_LOOK_S = 120
+SYNTHETIC_MOST = Decimal("0.5")
+"""An engine's gauges do not say whose requests fill it. Where at any moment of an alert's window more than this share
+of the requests that ended at the instance within the last `SYNTHETIC_LOOK_S` were synthetic, its saturation is the
+doing of whoever measures it, and no ticket. A ticket on saturation waits at least that long: the first of these
+requests must have ended before they can be told from others."""
+
+ABOVE_CERTIFIED = "LLMAboveCertifiedCapacity"
+CERTIFIED_WINDOW_S = 600
+NO_LOAD = ("client_error", "quota")
+"""More requests end than the service was certified for (`firsttoken capacity certify`), all but the synthetic ones and
+those of these outcomes, which are refused before anything is computed for them."""
 
 GPU_THROTTLED = "LLMGPUThrottled"
 THROTTLE_WINDOW_S = 600
@@ -122,8 +135,9 @@ TROUBLES = {
         Trouble(CLIENT_ERROR_SURGE, "ticket"),
         Trouble(ABANDONMENT, "ticket"),
         Trouble(STREAM_ERRORS, "ticket"),
-        Trouble(KV_PRESSURE, "ticket"),
+        Trouble(KV_PRESSURE, "ticket", for_s=SYNTHETIC_LOOK_S),
         Trouble(QUEUE_GROWING, "ticket", for_s=300, keep_s=300),
+        Trouble(ABOVE_CERTIFIED, "ticket", for_s=300, keep_s=300),
         Trouble(GPU_THROTTLED, "ticket", for_s=300),
         Trouble(GPU_FAULTY, "ticket"),
         Trouble(LOST_GPU, "page", for_s=60),

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
@@ -20,15 +21,19 @@ from capacity.client import target
 from capacity.record import Load
 from capacity.schedule import Span, Workload, arrivals, fixed
 from firsttoken import demo_plan
+from firsttoken.errors import ChildError
 from firsttoken.processes import Command
 from paging_parts.service import COLLECTOR, PROMETHEUS, Service
-from paging_parts.spec import MINUTES, MODELS, SHORTEST, TTFT_S, slo_yaml
+from paging_parts.spec import COARSE_YAML, MINUTES, MODELS, SHORTEST, TTFT_S, slo_yaml
 from paging_parts.verdict import Played, Wanted
 from slo.trouble import SILENT_S, TELEMETRY_ABSENT, TROUBLES
 
 RATE_RPS = 3.0
+CERTIFY_MINUTES = "5"
+FEW_RPS = 0.05
+"""So few that what a run of `capacity` does to them is less than the least that an alert asks for."""
 HEALTHY_S = 20.0
-AFTER_S = 40.0
+AFTER_S = 55.0
 """Longer than a short window, a tick and the wait of a group: what such an end could still set off has come by then."""
 RESOLVE_LIMIT_S = 150.0
 LOOK_S = 0.5
@@ -71,7 +76,7 @@ def incident(fault: Mapping[str, object], within_s: float, pace: Pace) -> Callab
             await service.fault(fault)
             await _told(service, "firing", within_s)
             await asyncio.sleep(pace.hold_s)
-            held = {path: await service.tickets_burning(path) for path in service.pagers}
+            held = {path: await service.tickets_waiting(path) for path in service.pagers}
             ended_s = time.time()
             await service.fault(NO_FAULT)
             await _told(service, "resolved", RESOLVE_LIMIT_S)
@@ -169,7 +174,8 @@ async def _capacity_load(service: Service) -> Played:
     argv = (sys.executable, "-m", "capacity", "load", "--target", service.proxy_url, *flags, *models)
     async with service.users(RATE_RPS):
         await asyncio.sleep(HEALTHY_S)
-    await service.family.run(Command("capacity-load", argv, demo_plan.environment(os.environ)), 150)
+    async with service.users(FEW_RPS):
+        await service.family.run(Command("capacity-load", argv, demo_plan.environment(os.environ)), 150)
     async with service.users(RATE_RPS):
         await asyncio.sleep(AFTER_S)
     asked = json.loads(report.read_text())["records"]
@@ -177,6 +183,26 @@ async def _capacity_load(service: Service) -> Played:
     late = sum(wait_s > TTFT_S for wait_s in waits)
     seen = f"{late} of {len(asked)} synthetic requests had no token for {TTFT_S} s"
     return Played(seen, fault="" if late > 100 else "no overload")
+
+
+async def _certify(service: Service) -> Played:
+    """`capacity certify` beside few users: it looks for the rate that is too much, and what that does to the engine is
+    nobody's page and nobody's ticket."""
+    report, promised = service.folder / "certify.json", service.folder / "certify.yaml"
+    promised.write_text(COARSE_YAML)
+    size = ("--workload", "8-16:20-30", "--minutes", CERTIFY_MINUTES, "--least-seconds", "10", "--tolerance", "20")
+    flags = (*size, "--slo", str(promised), "--json", str(report), "--quiet")
+    argv = (sys.executable, "-m", "capacity", "certify", "--target", service.proxy_url, *flags)
+    async with service.users(RATE_RPS):
+        await asyncio.sleep(HEALTHY_S)
+    async with service.users(FEW_RPS):
+        with suppress(ChildError):  # so short a search may certify nothing; what it asked is looked at below
+            await service.family.run(Command("capacity-certify", argv, demo_plan.environment(os.environ)), 1200)
+        await asyncio.sleep(AFTER_S)
+    found = json.loads(report.read_text())
+    ceiling, runs = found["ceiling_rps"] or 0, len(found["heard"]["runs"])
+    seen = f"{runs} runs below the {ceiling:.3g} requests/s at which it was full: {found['verdict']}"
+    return Played(seen, fault="" if ceiling and runs else "it was never full")
 
 
 async def _asked(service: Service, rate_rps: float, seconds: float) -> Load:
@@ -206,5 +232,6 @@ CASES = (
     Case("quota burst", "150 requests are answered 429", 120, _quota),
     Case("scale to zero", "server and sidecar are taken away", 440, _zero, slo_yaml=slo_yaml(SHORTEST, elastic=True)),
     Case("capacity load", "a synthetic load beyond what the server can take", 150, _capacity_load),
+    Case("capacity certify", "the rate that the server holds is looked for, beside few users", 430, _certify),
 )
 PATHS = (PROMETHEUS, COLLECTOR)

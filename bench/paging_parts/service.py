@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from injected.asking import asking
 from injected.incidents import Users
@@ -22,7 +22,9 @@ from firsttoken.pager import Pager
 from firsttoken.processes import Child, Command, Family
 from paging_parts.quota import Quota
 from paging_parts.spec import MODELS
-from slo.promql import TIER_LABEL
+from slo.burn import Tier, tiers
+from slo.objective import Objective, Spec, load
+from slo.promql import TIER_LABEL, burn_rate, of_objective
 
 PROMETHEUS, COLLECTOR = "Prometheus", "collector"
 STEP_MS = 40
@@ -74,13 +76,27 @@ class Service:
         await self.family.dismiss(self.sidecar)
         await self.family.dismiss(self.server)
 
-    async def tickets_burning(self, path: str) -> int:
-        """How many burns that are tickets fire on that path now, told or not."""
-        url = self.prometheus_url if path == PROMETHEUS else self.collector_url
-        answer = await asyncio.to_thread(ask_json, f"{url}/api/v1/alerts")
-        held = object_at(answer, "data") if path == PROMETHEUS else answer
-        firing = [object_at(one, "labels") for one in objects_at(held, "alerts") if one.get("state") == "firing"]
-        return sum(labels.get("notify") == "ticket" and bool(labels.get(TIER_LABEL)) for labels in firing)
+    async def tickets_waiting(self, path: str) -> int:
+        """How many burns of tickets that path holds back now for a page: both their windows burn."""
+        if path == COLLECTOR:
+            alerts = objects_at(await asyncio.to_thread(ask_json, f"{self.collector_url}/api/v1/alerts"), "alerts")
+            waiting = (object_at(one, "labels") for one in alerts if one.get("state") == "pending")
+            return sum(labels.get("notify") == "ticket" and bool(labels.get(TIER_LABEL)) for labels in waiting)
+        (spec,) = load([self.folder / "slo.yaml"])
+        found = await asyncio.gather(
+            *(self._waiting(spec, one, tier) for one in spec.objectives for tier in tiers(one))
+        )
+        return sum(found)
+
+    async def _waiting(self, spec: Spec, objective: Objective, tier: Tier) -> int:
+        """Of how many models a ticket's windows both burn, by Prometheus; of a page none."""
+        if tier.notify == "page":
+            return 0
+        of = of_objective(spec, objective)
+        long, short = (f"{burn_rate(window_s)}{of} > {tier.factor}" for window_s in (tier.long_s, tier.short_s))
+        query = urlencode({"query": f"{long} and {short}"})
+        answer = await asyncio.to_thread(ask_json, f"{self.prometheus_url}/api/v1/query?{query}")
+        return len(list(objects_at(object_at(answer, "data"), "result")))
 
 
 @asynccontextmanager

@@ -7,8 +7,8 @@ enough bad events to start one.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -55,16 +55,17 @@ class Judgement:
     wanted: tuple[Wanted, ...]
 
 
-def judge(windows: Windows, promises: Sequence[Promise], *, alerts: Mapping[AlertKey, Alert]) -> Judgement:
+def judge(
+    windows: Windows, promises: Sequence[Promise], *, alerts: Mapping[AlertKey, Alert], ended: Iterable[Alert] = ()
+) -> Judgement:
     """Judge the promises, those of one objective together. `alerts` are those pending or firing: a tier that fires ends
-    by other rules than it starts by."""
+    by other rules than it starts by. `ended` are those that ended lately: what a page has told is no ticket."""
     if not promises:
         return Judgement(columns(BurnRow), columns(BudgetRow), ())
-    court = _Court(windows, promises)
+    court = _Court(windows, promises, fired=[*ended, *alerts.values()])
     budgets = list(court.budgets())
-    wanted = [
-        court.alert(number, tier, alerts=alerts, budget=budgets[number]) for number, tier in court.stirred(alerts)
-    ]
+    pages_first = sorted(court.stirred(alerts), key=lambda one: one[1].notify != "page")
+    wanted = [court.alert(number, tier, alerts=alerts, budget=budgets[number]) for number, tier in pages_first]
     spent = [
         burn_alert.exhausted(one.tracks[0], row)
         for one, row in zip(promises, budgets, strict=True)
@@ -76,7 +77,7 @@ def judge(windows: Windows, promises: Sequence[Promise], *, alerts: Mapping[Aler
 class _Court:
     """Promises with the figures of their tracks; those of one promise lie from `_firsts` of it on."""
 
-    def __init__(self, windows: Windows, promises: Sequence[Promise]) -> None:
+    def __init__(self, windows: Windows, promises: Sequence[Promise], *, fired: Iterable[Alert]) -> None:
         self._windows = windows
         self._promises = promises
         self._tracks = TrackWindows(windows, [track for one in promises for track in one.tracks])
@@ -87,6 +88,7 @@ class _Court:
         allowed = {id(one.tiers): float(one.objective.allowed_bad) for one in promises}
         self._rated: dict[int, Floats] = {}
         self._spoken: dict[int, Counts] = {}
+        self._fired_s = _fired_s(fired, now_s=windows.now_s)
         self._allowed = np.array([allowed[id(one.tiers)] for one in promises for _ in one.tracks])
 
     def _of(self, number: int) -> range:
@@ -198,7 +200,7 @@ class _Court:
                 yield from ((number, tier) for tier in one.tiers if burn_alert.key(track, tier) in firing)
 
     def alert(self, number: int, tier: Tier, *, alerts: Mapping[AlertKey, Alert], budget: BudgetRow) -> Wanted | None:
-        """The tier's alert, when it should pend or fire."""
+        """The tier's alert, when it should pend or fire. Pages are to be asked for before tickets."""
         track = self._promises[number].tracks[0]
         if track.model == OTHER_MODEL and tier.notify == "page":
             return None  # what was asked for beyond the known names counts in `*`, and pages nobody alone
@@ -214,6 +216,10 @@ class _Court:
             for one in self._of(number)
         ]
         state = max(states, key=FURTHER.__getitem__)
+        if state == "firing" and not firing and self._is_paged(number, tier):
+            state = "pending"
+        if state == "firing":
+            self._fired_s[replace(burn_alert.key(track, tier), model="")] = self._windows.now_s
         if state == "ok":
             return None
         rates = self._rates(tier.long_s)
@@ -223,7 +229,27 @@ class _Court:
             track, tier, state, figures=burn_alert.Figures(held, float(np.nan_to_num(rates[worst])), budget)
         )
 
+    def _is_paged(self, number: int, tier: Tier) -> bool:
+        """Whether a ticket has to wait: a page of the objective fires, or did in the tier's short window, of any model.
+        What burned then has been told, and is no second incident."""
+        if tier.notify != "ticket":
+            return False
+        key = burn_alert.key(self._promises[number].tracks[0], tier)
+        since_s = self._windows.now_s - tier.short_s
+        pages = (one for one in self._promises[number].tiers if one.notify == "page")
+        return any(self._fired_s.get(replace(key, model="", tier=one.name), since_s) > since_s for one in pages)
+
     def _counts(self, number: int, tier: Tier, window_s: int) -> WindowCounts:
         held = self._tracks.held(number, window_s)
         spans = self._tracks.bad_spans(number, window_s, spread_s=tier.spread_s)
         return WindowCounts(held.good, held.bad, self._tracks.covered(number, window_s), spans)
+
+
+def _fired_s(alerts: Iterable[Alert], *, now_s: int) -> dict[AlertKey, int]:
+    """When an alert of each tier last fired, of any model."""
+    found: dict[AlertKey, int] = {}
+    for alert in alerts:
+        if alert.key.tier and alert.state != "pending":
+            of, last_s = replace(alert.key, model=""), now_s if alert.state == "firing" else alert.since_s
+            found[of] = max(last_s, found.get(of, last_s))
+    return found

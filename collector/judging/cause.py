@@ -238,6 +238,7 @@ def _admission(of: Compared) -> _Found:
     return max(float(lone), fewer) * _share(of.now("waiting"), 0.5, 1.5) * _same_prompts(of) * room, (
         of.told("running", "running", _rate),
         of.told("waiting", "waiting", _rate),
+        of.told("oldest_s", "the oldest without a token for", words.latency),
         of.told("kv_occupancy", "KV cache occupied", words.share),
     )
 
@@ -317,6 +318,7 @@ def _queue(of: Compared) -> _Found:
         return None
     return _share(of.rise("waiting"), 0.5, 3.0) * (1 - _share(_demand(of), 1.1, 1.3)), (
         of.told("waiting", "waiting", _rate),
+        of.told("oldest_s", "the oldest without a token for", words.latency),
         of.told("running", "running", _rate),
     )
 

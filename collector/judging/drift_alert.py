@@ -8,10 +8,12 @@ beginning of the drift has been looked at: before that nobody can tell whose doi
 
 from collections.abc import Iterable, Iterator
 
+from collector.judging.trouble_alert import spec_of
 from collector.values import alerting, words
 from collector.values.alerting import AlertKey, Wanted
 from collector.values.verdicts import DriftKind, DriftRow
 from collector.windowing.windows import Plan
+from slo.objective import Spec
 from slo.signals import DRIFT_OF_MIX, LABELS, SIGNAL, SIGNALS, SOURCES
 from slo.trouble import DRIFT, TROUBLES
 
@@ -28,13 +30,12 @@ def wanted(rows: Iterable[DriftRow], *, plan: Plan, now_s: int) -> Iterator[Want
     """The alerts on open drifts of services that somebody promised something of."""
     told = set()
     for row in sorted(rows, key=lambda row: SOURCES.index(row.source)):
-        spec = plan.spec(row.service)
-        is_ours = spec is not None and spec.environment in ("", row.environment)
+        spec = spec_of(plan, (row.environment, row.service))
         is_trouble = row.effect > 0 and row.kind != DRIFT_OF_MIX and now_s - row.since_s >= TOLD_AFTER_S
         one = key(row)
-        if is_ours and is_trouble and one not in told:
+        if spec is not None and is_trouble and one not in told:
             told.add(one)
-            yield _alert(one, row)
+            yield _alert(spec, one, row)
 
 
 def key(row: DriftRow) -> AlertKey:
@@ -42,11 +43,12 @@ def key(row: DriftRow) -> AlertKey:
     return AlertKey(DRIFT, row.environment, row.service, row.model, tier=row.signal)
 
 
-def _alert(of: AlertKey, row: DriftRow) -> Wanted:
+def _alert(spec: Spec, of: AlertKey, row: DriftRow) -> Wanted:
     trouble = TROUBLES[DRIFT]
     routed: dict[str, str | None] = {
         "severity": trouble.severity,
         "notify": trouble.notify,
+        "owner": spec.owner,
         LABELS[SIGNAL]: row.signal,
     }
     whose = AlertKey(of.name, of.environment, of.service, of.model)

@@ -4,11 +4,12 @@ Pure: what it gives depends on the windows, the alerts that were, and the moment
 stand with counts of 0 and no burn; an unknown value is None, never 0.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from collector.judging import drift_alert, service_trouble
 from collector.judging.burning import Promise, judge
+from collector.judging.certified_trouble import CertifiedRps
 from collector.judging.percentiles import PercentileRow, percentiles
 from collector.judging.track import tracks
 from collector.values.alerting import Alert, AlertKey, next_alerts
@@ -36,17 +37,28 @@ class Evaluation:
         return id(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What is given beside the windows: drifts that last, alerts that ended lately, what services are certified for."""
+
+    drifts: tuple[DriftRow, ...] = ()
+    ended: tuple[Alert, ...] = ()
+    certified_rps: CertifiedRps = field(default_factory=dict)
+
+
 def evaluate(
-    windows: Windows, *, alerts: Mapping[AlertKey, Alert], now_s: int, drifts: Iterable[DriftRow] = ()
+    windows: Windows, *, alerts: Mapping[AlertKey, Alert], now_s: int, given: Given | None = None
 ) -> Evaluation:
     """Judge the windows, which were advanced to this very moment. `alerts` are those pending or firing after the last
-    evaluation, `drifts` those open then."""
-    judgement = judge(windows, list(_promises(windows)), alerts=alerts)
-    troubles = service_trouble.wanted(windows, judgement.budgets, alerts=alerts, now_s=now_s)
-    drifts = tuple(drifts)
-    drifting = drift_alert.wanted(drifts, plan=windows.plan, now_s=now_s)
+    evaluation; what is not `given` is not judged."""
+    given = Given() if given is None else given
+    judgement = judge(windows, list(_promises(windows)), alerts=alerts, ended=given.ended)
+    troubles = service_trouble.wanted(
+        windows, judgement.budgets, alerts=alerts, certified_rps=given.certified_rps, now_s=now_s
+    )
+    drifting = drift_alert.wanted(given.drifts, plan=windows.plan, now_s=now_s)
     held, changed = next_alerts([*judgement.wanted, *troubles, *drifting], alerts, now_s=now_s)
-    return Evaluation(now_s, percentiles(windows), judgement.burns, judgement.budgets, held, changed, drifts)
+    return Evaluation(now_s, percentiles(windows), judgement.burns, judgement.budgets, held, changed, given.drifts)
 
 
 def _promises(windows: Windows) -> Iterator[Promise]:

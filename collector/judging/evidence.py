@@ -24,6 +24,7 @@ from slo.signals import (
     KV_OCCUPANCY,
     LABELS,
     LAST_TOKEN_AGE,
+    OLDEST_AGE,
     OUTCOME,
     REASON,
     REQUESTS,
@@ -40,7 +41,8 @@ COUNTERS = tuple(metric.sql for metric in (REQUESTS, TOKENS, ENGINE_PREEMPTIONS,
 GAUGES = tuple(
     metric.sql
     for metric in (
-        *(IN_FLIGHT, WAITING_FIRST_TOKEN, LAST_TOKEN_AGE, ENGINE_RUNNING, ENGINE_WAITING, KV_OCCUPANCY, GPU_LOST),
+        *(IN_FLIGHT, WAITING_FIRST_TOKEN, OLDEST_AGE, LAST_TOKEN_AGE, ENGINE_RUNNING, ENGINE_WAITING, KV_OCCUPANCY),
+        GPU_LOST,
     )
 )
 ENDS = (IN_FLIGHT.sql, LAST_TOKEN_AGE.sql)
@@ -113,10 +115,11 @@ class Evidence:
     `came` is how many requests did, `arrivals` and `preemptions` are per second; `in_tokens` and `out_tokens` of a
     request; `answers` and `engine_answers` of how many the time per token is known, to us and to the engine; `failed`
     and `refused` shares of the requests that ended; `running`, `waiting` in an engine, `unstarted` requests without a
-    first token; how long requests in flight went without a token of any: `token_age_s` until the end, `longest_gap_s`
-    at most, `token_gap_s` in the mean of all looks, which is half of an engine's step; `throttled` the share of time in
-    which the most throttled GPU was held back; `gpu_lost` how many are; `heard` the share of time in which the engine's
-    own page was read, `unheard_s` for how long it no longer is, at the end.
+    first token, of which the oldest waited for `oldest_s` at most; how long requests in flight went without a token of
+    any: `token_age_s` until the end, `longest_gap_s` at most, `token_gap_s` in the mean of all looks, which is half of
+    an engine's step; `throttled` the share of time in which the most throttled GPU was held back; `gpu_lost` how many
+    are; `heard` the share of time in which the engine's own page was read, `unheard_s` for how long it no longer is, at
+    the end.
     """
 
     came: float | None = None
@@ -132,6 +135,7 @@ class Evidence:
     running: float | None = None
     waiting: float | None = None
     unstarted: float | None = None
+    oldest_s: float | None = None
     preemptions: float | None = None
     kv_occupancy: float | None = None
     failed: float | None = None
@@ -166,6 +170,7 @@ def evidence(seen: Seen, instances: Collection[str] | None = None) -> Evidence:
         running=one.level(ENGINE_RUNNING.sql),
         waiting=one.level(ENGINE_WAITING.sql),
         unstarted=one.level(WAITING_FIRST_TOKEN.sql, within=sum),
+        oldest_s=one.level(OLDEST_AGE.sql, across=max, of=lambda level: level.max),
         preemptions=_ratio(one.total(ENGINE_PREEMPTIONS.sql), seen.length_s),
         kv_occupancy=one.level(KV_OCCUPANCY.sql),
         failed=_ratio(one.requests(_FAILED), judged),

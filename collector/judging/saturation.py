@@ -1,6 +1,7 @@
 """Tickets on what makes a service slow before its budget says so: KV pressure, a growing queue (DESIGN 4.6).
 
-Each is found at one instance, for causes have a place, and told of the service with those places in words.
+Each is found at one instance, for causes have a place, and told of the service with those places in words. What a
+synthetic load does to an instance is left out.
 """
 
 from collections import defaultdict
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from collector.judging.lasting import Answers, Lasting, lasting, moments_s, state
+from collector.judging.synthetic_load import filled
 from collector.judging.trouble_alert import Said, named, spec_of, subject, trouble_alert
 from collector.values import words
 from collector.values.alerting import Alert, AlertKey, Wanted
@@ -20,7 +22,7 @@ from collector.windowing.trail import Trail
 from collector.windowing.windows import Windows
 from slo.objective import Spec
 from slo.quantity import duration_text
-from slo.signals import ENGINE_PREEMPTIONS, ENGINE_WAITING, KV_OCCUPANCY
+from slo.signals import ENGINE_PREEMPTIONS, ENGINE_WAITING, KV_OCCUPANCY, OLDEST_AGE
 from slo.trouble import (
     KV_FULL,
     KV_PREEMPTIONS,
@@ -37,73 +39,102 @@ KV_QUANTILE = 0.95
 
 def wanted(windows: Windows, *, alerts: Mapping[AlertKey, Alert], now_s: int) -> Iterator[Wanted]:
     """The alerts of this kind that should pend or fire now."""
-    yield from _pressed(windows, now_s=now_s)
+    yield from _pressed(windows, alerts=alerts, now_s=now_s)
     yield from _growing(windows, alerts=alerts, now_s=now_s)
 
 
-def _pressed(windows: Windows, *, now_s: int) -> Iterator[Wanted]:
+@dataclass(frozen=True, slots=True)
+class _Cache:
+    """The KV cache of one instance at each moment: how full at its high end, and how many sequences it threw out."""
+
+    full: Floats
+    thrown_out: Floats
+
+
+def _pressed(windows: Windows, *, alerts: Mapping[AlertKey, Alert], now_s: int) -> Iterator[Wanted]:
     """The cache is full and sequences are thrown out of it; of several ranks the fullest counts."""
-    recent = windows.recent
-    found: defaultdict[Service, list[str]] = defaultdict(list)
-    for service, instance in recent.moving(ENGINE_PREEMPTIONS.sql):
-        place = service, instance
-        trails = recent.trails(ENGINE_PREEMPTIONS.sql, place).values()
-        thrown_out = round(sum(trail.sum(KV_WINDOW_S, at_s=now_s) for trail in trails))
-        if thrown_out < KV_PREEMPTIONS:
+    trouble, tick_s = TROUBLES[KV_PRESSURE], windows.plan.tick_s
+    at_s = moments_s(trouble, now_s=now_s, tick_s=tick_s)
+    found: defaultdict[Service, dict[str, Lasting]] = defaultdict(dict)
+    for place in windows.recent.moving(ENGINE_PREEMPTIONS.sql):
+        cache = _cache(windows.recent, place, at_s)
+        if cache is None:
             continue
-        full = max(_occupancies(recent, place, now_s=now_s), default=0.0)
-        if full > float(KV_FULL):
-            found[service].append(f"{instance or 'unnamed'} ({words.share(full)} full, {thrown_out} preempted)")
+        answers = (np.round(cache.thrown_out) >= KV_PREEMPTIONS) & (cache.full > float(KV_FULL))
+        if answers.any():
+            answers &= ~filled(windows.recent, place, at_s, window_s=KV_WINDOW_S, tick_s=tick_s)
+        if answers.any():
+            service, instance = place
+            found[service][_cache_line(instance, cache)] = lasting(trouble, answers, tick_s=tick_s)
     for service, places in found.items():
-        spec = spec_of(windows.plan, service)
-        if spec is not None:
-            yield _kv_alert(spec, service, places)
+        key = AlertKey(KV_PRESSURE, *service)
+        stands, spec = state(key, places.values(), alerts=alerts), spec_of(windows.plan, service)
+        if stands is not None and spec is not None:
+            yield trouble_alert(spec, key, trouble, _kv_said(spec, service, places), state=stands)
 
 
-def _occupancies(recent: Recent, place: Place, *, now_s: int) -> Iterator[float]:
-    """The high occupancy of each rank over the window."""
-    for trail in recent.trails(KV_OCCUPANCY.sql, place).values():
-        _, shares = trail.steps(KV_WINDOW_S, at_s=now_s)
-        if shares.size:
-            yield float(np.quantile(shares, KV_QUANTILE))
+def _cache(recent: Recent, place: Place, at_s: Counts) -> _Cache | None:
+    """The cache of a place; None where too few sequences were thrown out of it throughout, or nobody says how full."""
+    trails = recent.trails(ENGINE_PREEMPTIONS.sql, place).values()
+    ranks = recent.trails(KV_OCCUPANCY.sql, place).values()
+    thrown_out = sum((trail.sums(KV_WINDOW_S, at_s=at_s) for trail in trails), np.zeros(at_s.size))
+    if not ranks or np.round(thrown_out.max()) < KV_PREEMPTIONS:
+        return None
+    full = np.array([max(_high(trail, int(one_s)) for trail in ranks) for one_s in at_s])
+    return _Cache(full, thrown_out)
 
 
-def _kv_alert(spec: Spec, service: Service, places: Iterable[str]) -> Wanted:
+def _high(trail: Trail, at_s: int) -> float:
+    """The high occupancy of a rank over the window that ends then; 0 where nothing is known."""
+    _, shares = trail.steps(KV_WINDOW_S, at_s=at_s)
+    return float(np.quantile(shares, KV_QUANTILE)) if shares.size else 0.0
+
+
+def _cache_line(instance: str, cache: _Cache) -> str:
+    full, thrown_out = words.share(float(cache.full[-1])), round(float(cache.thrown_out[-1]))
+    return f"{instance or 'unnamed'} ({full} full, {thrown_out} preempted)"
+
+
+def _kv_said(spec: Spec, service: Service, places: Iterable[str]) -> Said:
     window = duration_text(KV_WINDOW_S)
-    return trouble_alert(
-        spec,
-        AlertKey(KV_PRESSURE, *service),
-        TROUBLES[KV_PRESSURE],
-        Said(
-            f"An engine of {spec.service} is short of KV cache and throws sequences out.",
-            f"{subject(service)}: over the last {window}, at the 95th percentile of occupancy: {named(places)}. Each "
-            "preempted sequence is computed anew.",
-        ),
+    return Said(
+        f"An engine of {spec.service} is short of KV cache and throws sequences out.",
+        f"{subject(service)}: over the last {window}, at the 95th percentile of occupancy: {named(places)}. Each "
+        "preempted sequence is computed anew.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
-    """The queue of one instance at each moment: how many wait, how long it would take to drain (NaN or infinite where
-    nothing ends), and whether it grows."""
+    """The queue of one instance at each moment: how many wait, how long it would take to drain (infinite where nothing
+    ends, NaN where nobody counts that), how long the oldest has waited (NaN where nobody says), whether it grows."""
 
     waiting: Floats
     drains_in_s: Floats
+    oldest_s: Floats
     grows: Answers
+
+    def breaks(self, threshold_s: float) -> Answers:
+        """Whether it breaks a promise on the first token: to who joins it now (Little), or to the oldest in it."""
+        found: Answers = (self.drains_in_s > threshold_s) | (self.oldest_s > threshold_s)
+        return found & (self.waiting >= QUEUE_WAITING) & self.grows
 
 
 def _growing(windows: Windows, *, alerts: Mapping[AlertKey, Alert], now_s: int) -> Iterator[Wanted]:
-    """The queue grows, and who joins it now will wait past the TTFT threshold (Little)."""
+    """The queue grows, and who joins it now will wait past the TTFT threshold, or the oldest in it has already."""
     trouble, tick_s = TROUBLES[QUEUE_GROWING], windows.plan.tick_s
     at_s = moments_s(trouble, now_s=now_s, tick_s=tick_s)
     found: defaultdict[Service, dict[str, Lasting]] = defaultdict(dict)
-    for service, instance in windows.recent.moving(ENGINE_WAITING.sql):
+    for place in windows.recent.moving(ENGINE_WAITING.sql):
+        service, instance = place
         spec = spec_of(windows.plan, service)
         threshold_s = None if spec is None else _threshold_s(spec)
-        queue = None if threshold_s is None else _queue(windows.recent, (service, instance), at_s)
+        queue = None if threshold_s is None else _queue(windows.recent, place, at_s)
         if queue is None or threshold_s is None:
             continue
-        answers = (queue.waiting >= QUEUE_WAITING) & (queue.drains_in_s > threshold_s) & queue.grows
+        answers = queue.breaks(threshold_s)
+        if answers.any():
+            answers &= ~filled(windows.recent, place, at_s, window_s=QUEUE_WINDOW_S, tick_s=tick_s)
         if answers.any():
             found[service][_line(instance, queue)] = lasting(trouble, answers, tick_s=tick_s)
     for service, places in found.items():
@@ -120,17 +151,27 @@ def _threshold_s(spec: Spec) -> float | None:
 
 
 def _queue(recent: Recent, place: Place, at_s: Counts) -> _Queue | None:
-    """The queue of a place; None where it was short throughout, or nobody counts what ends."""
-    trails, ended = list(recent.trails(ENGINE_WAITING.sql, place).values()), recent.trails(ENDED, place).get(())
+    """The queue of a place; None where it was short throughout."""
+    trails = list(recent.trails(ENGINE_WAITING.sql, place).values())
     looked_s, now_s = int(at_s[-1] - at_s[0]) + FRESH_S + 1, int(at_s[-1])
-    if ended is None or sum(trail.most(looked_s, at_s=now_s) for trail in trails) < QUEUE_WAITING:
+    if sum(trail.most(looked_s, at_s=now_s) for trail in trails) < QUEUE_WAITING:
         return None
     waiting = _added([trail.values(FRESH_S, at_s=at_s) for trail in trails])
     slopes = _added([trail.slopes(QUEUE_WINDOW_S, at_s=at_s) for trail in trails])
+    oldest_s = np.full(at_s.size, np.nan)
+    for trail in recent.trails(OLDEST_AGE.sql, place).values():
+        oldest_s = np.fmax(oldest_s, trail.values(FRESH_S, at_s=at_s))
+    return _Queue(waiting, _drains_in_s(recent, place, waiting, at_s), oldest_s, slopes > 0)
+
+
+def _drains_in_s(recent: Recent, place: Place, waiting: Floats, at_s: Counts) -> Floats:
+    """How long so many take at the rate at which requests end."""
+    ended = recent.trails(ENDED, place).get(())
+    if ended is None:
+        return np.full(at_s.size, np.nan)
     per_s = ended.sums(QUEUE_WINDOW_S, at_s=at_s) / QUEUE_WINDOW_S
     with np.errstate(divide="ignore", invalid="ignore"):
-        drains_in_s = np.where(_is_counted(ended, at_s), waiting / per_s, np.nan)
-    return _Queue(waiting, drains_in_s, slopes > 0)
+        return np.where(_is_counted(ended, at_s), waiting / per_s, np.nan)
 
 
 def _added(columns: list[Floats]) -> Floats:
@@ -147,14 +188,18 @@ def _is_counted(ended: Trail, at_s: Counts) -> Answers:
 
 
 def _line(instance: str, queue: _Queue) -> str:
-    waiting, drains_in_s = np.nan_to_num(queue.waiting[-1]), queue.drains_in_s[-1]
-    wait = f"drains in {words.duration(drains_in_s)}" if np.isfinite(drains_in_s) else "does not drain"
-    return f"{instance or 'unnamed'} ({waiting:.0f} wait, {wait})"
+    told = [f"{np.nan_to_num(queue.waiting[-1]):.0f} wait"]
+    drains_in_s, oldest_s = queue.drains_in_s[-1], queue.oldest_s[-1]
+    if not np.isnan(drains_in_s):
+        told.append(f"drains in {words.duration(drains_in_s)}" if np.isfinite(drains_in_s) else "does not drain")
+    if oldest_s > 0:
+        told.append(f"the oldest for {words.duration(oldest_s)}")
+    return f"{instance or 'unnamed'} ({', '.join(told)})"
 
 
 def _queue_said(spec: Spec, service: Service, places: Iterable[str]) -> Said:
     limit = words.latency(_threshold_s(spec))
     return Said(
-        f"The queue of an engine of {spec.service} grows, and drains more slowly than a first token may take.",
+        f"The queue of an engine of {spec.service} grows, and requests wait longer than a first token may take.",
         f"{subject(service)}: at the rate at which requests end: {named(places)}; the TTFT objective allows {limit}.",
     )

@@ -5,7 +5,8 @@ Names, numbers and times of these alerts stand in `slo.trouble`, which the Prome
 
 from collections.abc import Iterator, Mapping
 
-from collector.judging import gpu_trouble, policy, saturation, share_trouble, trouble
+from collector.judging import certified_trouble, gpu_trouble, policy, saturation, share_trouble, trouble
+from collector.judging.certified_trouble import CertifiedRps
 from collector.values.alerting import Alert, AlertKey, Wanted
 from collector.values.columns import Columns
 from collector.values.verdicts import BudgetRow
@@ -13,11 +14,17 @@ from collector.windowing.windows import Windows
 
 
 def wanted(
-    windows: Windows, budgets: Columns[BudgetRow], *, alerts: Mapping[AlertKey, Alert], now_s: int
+    windows: Windows,
+    budgets: Columns[BudgetRow],
+    *,
+    alerts: Mapping[AlertKey, Alert],
+    certified_rps: CertifiedRps,
+    now_s: int,
 ) -> Iterator[Wanted]:
     """The alerts that should pend or fire now. `alerts` are those that were pending or firing."""
     yield from policy.wanted(windows.plan.specs, budgets)
     yield from trouble.wanted(windows, alerts=alerts, now_s=now_s)
     yield from share_trouble.wanted(windows, now_s=now_s)
     yield from saturation.wanted(windows, alerts=alerts, now_s=now_s)
+    yield from certified_trouble.wanted(windows, certified_rps=certified_rps, alerts=alerts, now_s=now_s)
     yield from gpu_trouble.wanted(windows, alerts=alerts, now_s=now_s)

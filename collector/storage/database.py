@@ -199,15 +199,21 @@ def _engine(url: URL, *, command_timeout_s: float) -> AnyEngine:
     # A connection has one user at a time, but its work is done by whichever thread is free.
     arguments = {"timeout": BUSY_TIMEOUT_S, "check_same_thread": False}
     engine = create_engine(url, poolclass=QueuePool, pool_size=POOL_SIZE, connect_args=arguments)
+    look = in_place(str(url.database))
+    event.listen(engine, "do_connect", lambda *_: look())
     event.listen(engine, "connect", _configure_sqlite)
-    event.listen(engine, "begin", _in_place(str(url.database)))
+    event.listen(engine, "begin", partial(_begin_in_place, look))
     event.listen(engine, "begin", _begin_sqlite)
     return FileEngine(engine, POOL_SIZE)
 
 
-def _in_place(path: str) -> Callable[[Connection], None]:
-    """A look, before each transaction, whether the file of the start still lies there: SQLite would go on writing into
-    one that was deleted or replaced, and what was acknowledged would be gone."""
+def in_place(path: str) -> Callable[[], None]:
+    """A look whether the file of this moment still lies there; raises OSError where it does not.
+
+    Asked before each transaction, for SQLite would go on writing into a file that was deleted, and what was acknowledged
+    would be gone; and before each connection, for one to the file that replaced it would take the log beside it for its
+    own, and write what is in there over that file.
+    """
 
     def file() -> tuple[int, int]:
         found = Path(path).stat()
@@ -215,16 +221,23 @@ def _in_place(path: str) -> Callable[[Connection], None]:
 
     started_with = file()
 
-    def look(connection: Connection) -> None:
+    def look() -> None:
         try:
             gone = file() != started_with
         except FileNotFoundError:
             gone = True
         if gone:
-            connection.invalidate()  # it may be one to the file that lies there now, and outlive it
             raise OSError(f"the file {path} was deleted or replaced: put it back, or restart the collector")
 
     return look
+
+
+def _begin_in_place(look: Callable[[], None], connection: Connection) -> None:
+    try:
+        look()
+    except OSError:
+        connection.invalidate()  # it may be one to the file that lies there now, and outlive it
+        raise
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-from collector.storage.database import BUSY_TIMEOUT_S, JOURNAL_LIMIT_BYTES
+from collector.storage.database import BUSY_TIMEOUT_S, JOURNAL_LIMIT_BYTES, in_place
 
 LOOK_S = 20.0
 WARN_BYTES = 64 << 20
@@ -33,10 +33,16 @@ def log_of(url: URL) -> Path:
 async def watch(url: URL) -> None:
     """Have the log cut whenever it has grown beyond what commits alone would keep, and free pages given back, until
     cancelled."""
-    warned = False
-    while url.get_backend_name() == "sqlite":
-        warned = await asyncio.to_thread(cut_log, url, warned=warned)
-        await asyncio.to_thread(give_back, url)
+    if url.get_backend_name() != "sqlite":
+        return
+    warned, look = False, in_place(str(url.database))
+    while True:
+        try:
+            look()
+            warned = await asyncio.to_thread(cut_log, url, warned=warned)
+            await asyncio.to_thread(give_back, url)
+        except OSError as error:
+            log.debug("the file was left alone: %s", error)
         await asyncio.sleep(LOOK_S)
 
 

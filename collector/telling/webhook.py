@@ -2,9 +2,10 @@
 
 The idea of the generated Alertmanager routes holds here too: one incident, one page. Pages are grouped by environment
 and service alone, so further objectives, tiers and models join the group that is already told; tickets are grouped by
-objective; what notifies nobody is left out. A group is told when its first notice fires and once when none fires any
-more. What the routes inhibit stays quiet here: a ticket while a page of the same objective fires, whatever its model;
-one that speaks of the service as a whole while any page of the service does; one of a burn while telemetry is absent.
+objective, those of none by the alert; what notifies nobody is left out. A group is told when its first notice fires and
+once when none fires any more; one of tickets also when a ticket joins it, for that is work of its own. What the routes
+inhibit stays quiet here: a ticket while a page of the same objective fires, whatever its model; one that speaks of the
+service as a whole while any page of the service does; one of a burn while telemetry is absent.
 
 A page that began and ended while its receiver could not be told is told afterwards, once, as resolved: nobody is to
 learn of an incident from the budget it cost. A ticket that is over asks nothing of anybody and is left out.
@@ -20,10 +21,8 @@ from slo.signals import ENVIRONMENT_LABEL, LABELS, OBJECTIVE, SERVICE_LABEL
 from slo.trouble import TELEMETRY_ABSENT
 
 _OBJECTIVE_LABEL = LABELS[OBJECTIVE]
-GROUP_BY = {
-    "page": (ENVIRONMENT_LABEL, SERVICE_LABEL),
-    "ticket": (ALERT_NAME, ENVIRONMENT_LABEL, SERVICE_LABEL, _OBJECTIVE_LABEL),
-}
+_SERVICE_KEY = (ENVIRONMENT_LABEL, SERVICE_LABEL)
+_TOLD = ("page", "ticket")
 _NEVER_ENDS = "0001-01-01T00:00:00Z"
 
 MAX_ALERTS = 100
@@ -59,7 +58,7 @@ class Group:
 def groups(notices: Iterable[Notice]) -> tuple[Group, ...]:
     """The notices by group, in a stable order."""
     found: dict[str, list[Notice]] = {}
-    for notice in _not_held([notice for notice in notices if notice.label(NOTIFY) in GROUP_BY]):
+    for notice in _not_held([notice for notice in notices if notice.label(NOTIFY) in _TOLD]):
         found.setdefault(_key(notice), []).append(notice)
     return tuple(_group(key, found[key]) for key in sorted(found))
 
@@ -79,7 +78,9 @@ def _not_held(notices: Sequence[Notice]) -> Iterator[Notice]:
 
 def due(group: Group, told: Told) -> bool:
     """Whether a group of which `told` was told last is to be told now."""
-    return group.status != told.status or any(_is_late(notice, group, told) for notice in group.notices)
+    if group.status != told.status:
+        return True
+    return any(_is_late(notice, group, told) or _joins(notice, group, told) for notice in group.notices)
 
 
 def now_told(group: Group, *, now_s: int) -> Told:
@@ -111,6 +112,11 @@ def _is_late(notice: Notice, group: Group, told: Told) -> bool:
     return silent and notice.ends_at_s is not None and notice.ends_at_s > told.until_s
 
 
+def _joins(notice: Notice, group: Group, told: Told) -> bool:
+    """Whether this ticket began to fire after its group was told."""
+    return group.notify == "ticket" and notice.fires and told.status == "firing" and notice.starts_at_s > told.until_s
+
+
 def _worded(notice: Notice, *, is_late: bool) -> Notice:
     if not is_late or notice.ends_at_s is None:
         return notice
@@ -118,22 +124,25 @@ def _worded(notice: Notice, *, is_late: bool) -> Notice:
     return replace(notice, annotations=tuple(sorted((*notice.annotations, (WAS_FIRING, span)))))
 
 
+def _grouped_by(notice: Notice) -> tuple[str, ...]:
+    """The labels that notices of its group have alike."""
+    if notice.label(NOTIFY) == "page":
+        return _SERVICE_KEY
+    return (*_SERVICE_KEY, _OBJECTIVE_LABEL) if notice.label(_OBJECTIVE_LABEL) else (ALERT_NAME, *_SERVICE_KEY)
+
+
 def _key(notice: Notice) -> str:
-    notify = notice.label(NOTIFY)
-    return f"{notify}:" + ",".join(f"{name}={notice.label(name)}" for name in GROUP_BY[notify])
+    of = ",".join(f"{name}={notice.label(name)}" for name in _grouped_by(notice))
+    return f"{notice.label(NOTIFY)}:{of}"
 
 
 def _service(notice: Notice) -> tuple[str, ...]:
-    return _values(notice, GROUP_BY["page"])
-
-
-def _values(notice: Notice, names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(notice.label(name) for name in names)
+    return tuple(notice.label(name) for name in _SERVICE_KEY)
 
 
 def _group(key: str, notices: list[Notice]) -> Group:
     notify = notices[0].label(NOTIFY)
-    labels = tuple((name, notices[0].label(name)) for name in GROUP_BY[notify] if notices[0].label(name))
+    labels = tuple((name, notices[0].label(name)) for name in _grouped_by(notices[0]) if notices[0].label(name))
     firing_first = sorted(notices, key=lambda notice: (not notice.fires, notice.starts_at_s, notice.labels))
     return Group(key, notify, labels, tuple(firing_first))
 

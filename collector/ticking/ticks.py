@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from sqlalchemy.engine import Connection
 
 from collector.errors import UnavailableError
-from collector.judging.evaluate import Evaluation, evaluate
+from collector.judging.evaluate import Evaluation, Given, evaluate
 from collector.keeping.store import Store
 from collector.storage import causes, commit, drift_past, figures, journal, recall
 from collector.storage.leader import Alone, Leader
 from collector.telling.notice import notice
 from collector.telling.notify import Notifier
 from collector.ticking.attributing import Attributing
+from collector.ticking.certifying import Certifying
 from collector.ticking.drifting import Drifting
 from collector.values.alerting import Alert, AlertKey
 from slo.quantity import MINUTE_S
@@ -73,6 +74,7 @@ class Ticks:
     listeners: list[Callable[[Evaluation], None]] = field(default_factory=list)
     drifting: Drifting = field(init=False)
     attributing: Attributing = field(init=False)
+    certifying: Certifying = field(init=False)
     _term: int | None = None
     _active: dict[AlertKey, Alert] = field(default_factory=dict)
     _ended: dict[AlertKey, Alert] = field(default_factory=dict)
@@ -84,6 +86,7 @@ class Ticks:
     def __post_init__(self) -> None:
         self.drifting = Drifting(self.store)
         self.attributing = Attributing(self.store)
+        self.certifying = Certifying(self.store)
 
     @property
     def alerts(self) -> Sequence[Alert]:
@@ -153,7 +156,9 @@ class Ticks:
         await self._reach(at_s)
         windows = self.store.ledger.windows
         windows.advance(at_s)
-        evaluation = evaluate(windows, alerts=self._active, now_s=at_s, drifts=self.drifting.open)
+        self.certifying.observe(at_s)
+        given = Given(self.drifting.open, tuple(self._ended.values()), self.certifying.certified_rps)
+        evaluation = evaluate(windows, alerts=self._active, now_s=at_s, given=given)
         if self.tallies.leads:
             await self.attributing.seek(evaluation)
         evaluation = self.attributing.told(evaluation)
@@ -281,3 +286,4 @@ class Ticks:
         if works:
             await asyncio.wait(works, timeout=SETTLE_S)
         await self.attributing.settled()
+        await self.certifying.settled()

@@ -29,12 +29,13 @@ from slo.signals import (
     HW_NAME,
     KV_OCCUPANCY,
     LABELS,
+    OLDEST_AGE,
     OUTCOME,
     REASON,
     REQUESTS,
     SYNTHETIC_CLASS,
 )
-from slo.trouble import GPU_ERROR_TYPES, SHARES, THROTTLE_REASONS
+from slo.trouble import GPU_ERROR_TYPES, NO_LOAD, SHARES, THROTTLE_REASONS
 
 KEPT_S = 1200
 """Longer than any window that is asked for, and the time that its alert looks back on it."""
@@ -44,15 +45,17 @@ MAX_TRAILS = 20_000
 
 ENDED = "ended"
 """Requests that ended, of an instance: of every class, whatever became of them."""
+SYNTHETIC = "synthetic"
+"""Those of them that were synthetic."""
 DEVICE_GAUGES = frozenset(metric.sql for metric in (GPU_LOST, GPU_REMAP_FAILED, GPU_REMAP_PENDING))
-GAUGES = DEVICE_GAUGES | {ENGINE_WAITING.sql, KV_OCCUPANCY.sql}
+GAUGES = DEVICE_GAUGES | {ENGINE_WAITING.sql, KV_OCCUPANCY.sql, OLDEST_AGE.sql}
 COUNTERS = frozenset(
     metric.sql for metric in (REQUESTS, ABANDONED, BROKEN_STREAMS, ENGINE_PREEMPTIONS, GPU_THROTTLE, GPU_ERRORS)
 )
 _OF_DEVICES = frozenset((GPU_THROTTLE.sql, GPU_ERRORS.sql))
 _EVEN_AT_ZERO = frozenset((ENDED, ENGINE_WAITING.sql, KV_OCCUPANCY.sql))
 """What says something where it is 0; of everything else a trail begins with the first value that is not."""
-_OUTCOMES = frozenset(share.outcome for share in SHARES if share.outcome is not None)
+_OUTCOMES = frozenset((*NO_LOAD, *(share.outcome for share in SHARES if share.outcome is not None)))
 _CLASS, _OUTCOME, _REASON, _ERROR_TYPE = (LABELS[key] for key in (CLASS, OUTCOME, REASON, ERROR_TYPE))
 _ID, _NAME = LABELS[HW_ID], LABELS[HW_NAME]
 
@@ -113,7 +116,9 @@ class Recent:
             yield from self._counted_of_device(row, own, said)
         elif row.name == ENGINE_PREEMPTIONS.sql:
             yield row.name, own, ()
-        elif said.get(_CLASS) != SYNTHETIC_CLASS:
+        elif said.get(_CLASS) == SYNTHETIC_CLASS:
+            yield SYNTHETIC, own, ()
+        else:
             yield row.name, whole, ()
             if said.get(_OUTCOME) in _OUTCOMES:
                 yield row.name, whole, (said[_OUTCOME],)

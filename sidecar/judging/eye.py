@@ -33,6 +33,7 @@ from slo.signals import (
     LAST_TOKEN_AGE,
     OBJECTIVE,
     OBJECTIVE_HASH,
+    OLDEST_AGE,
     OTHER_MODEL,
     OUTCOME,
     OUTCOMES,
@@ -312,7 +313,8 @@ class Eye:
         return tuple(broken.totals())
 
     def gauges(self, now_ns: int) -> list[Number]:
-        """How many requests stand where right now, by model, and the age of the last token."""
+        """How many requests stand where right now and how long the oldest has waited, by model, and the age of the last
+        token."""
         self.backlog.settle()
         counts: dict[tuple[str, str], int] = {}
         # A label that was shown once stays, at 0: a reader must not take its last value for the present one.
@@ -321,10 +323,12 @@ class Eye:
         for model in sorted(self._shown):
             for column in (IN_FLIGHT.name, WAITING_FIRST_TOKEN.name, *OVERDUE_SIGNALS):
                 counts[model, column] = 0
+        oldest_s = dict.fromkeys(self._shown, 0.0)
         for watch in self._in_flight:
             for column in watch.columns(now_ns):
                 counts[watch.label, column] += 1
-        found = []
+            oldest_s[watch.label] = max(oldest_s[watch.label], watch.unanswered_s(now_ns) or 0.0)
+        found = [Number(OLDEST_AGE, ((REQUEST_MODEL, model),), seconds) for model, seconds in oldest_s.items()]
         for (model, column), count in counts.items():
             named: Attributes = ((REQUEST_MODEL, model),)
             if column in OVERDUE_SIGNALS:

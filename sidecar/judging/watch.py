@@ -22,7 +22,7 @@ from sidecar.said.whole import is_plain, record_of
 from sidecar.usage.usage_hide import UsageFilter
 from sidecar.usage.usage_policy import Asking
 from slo.objective import Objective
-from slo.signals import IN_FLIGHT, WAITING_FIRST_TOKEN
+from slo.signals import IN_FLIGHT, SYNTHETIC_CLASS, WAITING_FIRST_TOKEN
 
 if TYPE_CHECKING:
     from sidecar.judging.eye import Eye
@@ -318,6 +318,15 @@ class Watch:
         if exchange.ask.stream and exchange.first_token_at_ns is None:
             yield WAITING_FIRST_TOKEN.name
         yield from judge.overdue(now_ns)
+
+    def unanswered_s(self, now_ns: int) -> float | None:
+        """How long it has waited for its first token; None where it does not, or nobody waits for it."""
+        exchange = self._exchange
+        if exchange is None or self.request_class == SYNTHETIC_CLASS:
+            return None
+        if not exchange.ask.stream or exchange.first_token_at_ns is not None:
+            return None
+        return max(0, now_ns - exchange.t0_ns) / 1e9
 
     def at_stake(self) -> list[Objective]:
         """The objectives that this request would be bad for, were it to break off now."""

@@ -22,7 +22,7 @@ from sidecar.judging.eye import Eye
 from sidecar.otlp_settings import Lane
 from sidecar.workers.worker_pipe import Report, State
 from slo.objective import Spec
-from slo.signals import HEARTBEAT, LAST_TOKEN_AGE, REQUEST_MODEL, SLO_EVENTS, WORKER_DEATHS, WORKERS
+from slo.signals import HEARTBEAT, LAST_TOKEN_AGE, OLDEST_AGE, REQUEST_MODEL, SLO_EVENTS, WORKER_DEATHS, WORKERS
 
 
 class Heard:
@@ -138,7 +138,8 @@ class WorkersEye:
         self._eye.count_state(now_ns, kv_occupancy=kv_occupancy, waiting=waiting, in_flight=self.in_flight)
 
     def gauges(self, now_ns: int) -> list[Number]:
-        """How many requests stand where in all workers, by model, and the age of the last token of any."""
+        """How many requests stand where in all workers and how long the oldest of any has waited, by model, and the age
+        of the last token of any."""
         # What was shown once stays, at 0: a reader must not take its last value for the present one.
         sums = {key: replace(number, value=0) for key, number in self._shown.items()}
         told = (self._named(n) for report in self._last.values() for n in report.gauges)
@@ -146,7 +147,8 @@ class WorkersEye:
             if number.metric.name != LAST_TOKEN_AGE.name:
                 key = number.metric.name, number.attributes
                 before = sums[key].value if key in sums else 0
-                sums[key] = replace(number, value=before + number.value)
+                both = max(before, number.value) if number.metric.name == OLDEST_AGE.name else before + number.value
+                sums[key] = replace(number, value=both)
         self._shown = sums
         found = [*sums.values(), Number(WORKERS, (), len(self._last))]
         if self.in_flight:

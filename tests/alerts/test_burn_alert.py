@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from alerts.annotations import Links
-from alerts.burn_alert import burn_alert, burning_rule
+from alerts.burn_alert import burn_alert, burning_rule, starts
 from alerts.group import Alert
 from slo import promql
 from slo.burn import tiers
@@ -324,6 +324,19 @@ def test_d08_both_windows_must_be_strictly_over_the_factor(tmp_path: Path) -> No
 def test_labels_come_from_the_spec(changes: dict[str, object], labels: dict[str, str]) -> None:
     found = alert(spec(**changes)).labels
     assert {name: found[name] for name in labels} == labels
+
+
+FAST = {"name": "fast", "budget": "50%", "long": "10m", "short": "1m"}
+
+
+def test_a_ticket_waits_for_the_pages_of_its_objective_and_a_page_for_nothing() -> None:
+    two = spec(alerts={"tiers": [{**FAST, "name": "x.y"}, {**FAST, "name": "slow", "notify": "ticket"}]})
+    page, ticket = (starts(two, two.objectives[0], tier) for tier in tiers(two.objectives[0]))
+    assert "unless" not in page
+    paged = 'firsttoken:burning:ratio{service_name="chat",objective="ttft",burn_tier=~"x\\\\.y"}'
+    assert ticket.endswith(f"unless on (environment, service_name) max_over_time({paged}[1m])")
+    alone = spec(alerts={"tiers": [{**FAST, "notify": "ticket"}]})
+    assert "unless" not in starts(alone, alone.objectives[0], tiers(alone.objectives[0])[0])
 
 
 def test_a_ticket_tier_speaks_of_model_other_and_a_page_tier_does_not() -> None:

@@ -45,6 +45,25 @@ def test_flags_reach_the_files(tmp_path: Path, slo: str) -> None:
     assert routed["receivers"][1]["webhook_configs"][0]["url_file"] == "/run/t"
 
 
+def test_a_service_that_is_certified_is_told_when_it_runs_above_that(
+    tmp_path: Path, slo: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = tmp_path / "certify.json"
+    found.write_text('{"certified_rps": 12.5}')
+    build = ["build", "--slo", slo, "--out", str(tmp_path / "out")]
+    assert main(build) == 0
+    assert "LLMAboveCertifiedCapacity" not in (tmp_path / "out" / "chat.rules.yaml").read_text()
+    assert main([*build, "--capacity", f"chat={found}"]) == 0
+    assert "> 12.5" in (tmp_path / "out" / "chat.rules.yaml").read_text()
+    assert (tmp_path / "out" / "runbooks" / "LLMAboveCertifiedCapacity.md").exists()
+    found.write_text('{"chosen_batch": 8}')
+    assert main([*build, "--capacity", str(found)]) == 0
+    assert "LLMAboveCertifiedCapacity" not in (tmp_path / "out" / "chat.rules.yaml").read_text()
+    assert "note: no file of --capacity certifies a rate of chat" in capsys.readouterr().err
+    assert main([*build, "--capacity", f"search={found}"]) == 2
+    assert "no service search in slo.yaml: use chat" in capsys.readouterr().err
+
+
 def test_windows_that_prometheus_may_scrape_too_rarely_for_are_told(
     tmp_path: Path, slo: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +143,14 @@ def test_receivers_of_all_kinds_have_their_flags(tmp_path: Path, slo: str) -> No
         (["--prometheus-version", "2.40"], "firsttoken alerts: --prometheus-version 2.40 is too old"),
         (["--page-webhook", "pager"], "firsttoken alerts: pager is no webhook"),
         (["--ticket-email", "a@b.c"], "firsttoken alerts: --ticket-email needs a mail server: give --smtp-smarthost"),
+        (["--grafana-url", "http://g/{{x"], "firsttoken alerts: --grafana-url http://g/{{x is no URL: write https://"),
+        (["--runbook-url", "http://r/{alertname}\n"], "firsttoken alerts: --runbook-url http://r/{alertname}"),
+        (
+            ["--dcgm", 'a="b"} or up{c="d"'],
+            'firsttoken alerts: --dcgm a="b"} or up{c="d" are no matchers of Prometheus',
+        ),
+        (["--dcgm", "llm"], "firsttoken alerts: --dcgm llm are no matchers of Prometheus"),
+        (["--crd", "--crd-namespace", "A b"], "firsttoken alerts: --crd-namespace A b is no namespace of Kubernetes"),
         (["--crd", "--crd-label", "a"], "firsttoken alerts: --crd-label a is no label of Kubernetes"),
     ],
 )

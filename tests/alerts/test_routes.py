@@ -88,6 +88,9 @@ def test_pages_are_grouped_by_service_alone_and_tickets_by_objective() -> None:
     page, ticket = config()["route"]["routes"]  # type: ignore[index]
     assert page["group_by"] == ["environment", "service_name"]
     assert ticket["group_by"] == ["environment", "service_name", "objective"]
+    (of_no_objective,) = ticket["routes"]
+    assert of_no_objective["matchers"] == ['objective=""']
+    assert of_no_objective["group_by"] == ["alertname", "environment", "service_name"]
 
 
 def test_waits_are_those_of_the_flags() -> None:
@@ -134,6 +137,16 @@ def test_each_owner_has_a_receiver_of_its_own_where_they_differ(
 ) -> None:
     (tmp_path / "am.yaml").write_text(document(alertmanager(parse(OWNED), BY_OWNER), parse(OWNED)))
     assert routed(tmp_path, labels) == receiver
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize("objective", ["ttft", ""])
+def test_tickets_go_to_their_owner_with_an_objective_or_without(tmp_path: Path, objective: str) -> None:
+    routing = Routing(ticket=slack("/run/{owner}/url"))
+    (tmp_path / "am.yaml").write_text(document(alertmanager(parse(OWNED), routing), parse(OWNED)))
+    labels = {"notify": "ticket", **({"objective": objective} if objective else {})}
+    assert routed(tmp_path, labels | {"owner": "serving"}) == "firsttoken-ticket-serving"
+    assert routed(tmp_path, labels) == "firsttoken-ticket"
 
 
 def test_the_secret_of_each_owner_is_in_a_file_of_its_own() -> None:

@@ -7,11 +7,12 @@ import pytest
 from alerts.annotations import Links
 from alerts.group import Alert, Group
 from alerts.saturation_alert import saturation_alerts
+from alerts.synthetic_load import synthetic_rule
 from tests.alerts.support import firing, promtool_test, spec
 
 pytestmark = pytest.mark.tools
 
-GROUP = Group("g", 30, tuple(saturation_alerts(spec(), Links())))
+GROUP = Group("g", 30, (synthetic_rule(spec()), *saturation_alerts(spec(), Links())))
 KV = firing("LLMKVCachePressure", by="instance")
 QUEUE = firing("LLMQueueGrowing", by="instance")
 DRIFT = firing("LLMLatencyDrift", by="signal, kind")
@@ -27,11 +28,16 @@ def occupancy(instance: str = "a", rank: str = "0") -> str:
 
 PREEMPTIONS, WAITING, ENDED = (of(name) for name in ("engine_preemptions_total", "engine_waiting", "requests_total"))
 A, NOBODY = {'{instance="a"}': 1.0}, dict[str, float]()
+OLDEST = of("requests_oldest_age_seconds")
+SYNTHETIC = of("requests_total", more=',class="synthetic"')
+FULL = {occupancy(): "0.97x80", PREEMPTIONS: "0+1x80"}
 
 PRESSURE = {
     "full, and sequences are thrown out": ({occupancy(): "0.97x80", PREEMPTIONS: "0+1x80"}, A),
     "full, and nobody is thrown out": ({occupancy(): "1x80", PREEMPTIONS: "7x80"}, NOBODY),
     "thrown out of a cache that has room": ({occupancy(): "0.6x80", PREEMPTIONS: "0+1x80"}, NOBODY),
+    "full, and most requests are synthetic": ({**FULL, ENDED: "0+9x80", SYNTHETIC: "0+10x80"}, NOBODY),
+    "full, and some requests are synthetic": ({**FULL, ENDED: "0+9x80", SYNTHETIC: "0+8x80"}, A),
     "full for a moment": ({occupancy(): "0.5x70 1x1 0.5x9", PREEMPTIONS: "0+1x80"}, NOBODY),
     "the fullest of two ranks": ({occupancy(): "0.1x80", occupancy(rank="1"): "1x80", PREEMPTIONS: "0+1x80"}, A),
     "one instance's cache and another's preemptions": ({occupancy("b"): "1x80", PREEMPTIONS: "0+1x80"}, NOBODY),
@@ -49,6 +55,10 @@ GROWING = {
     "it grows and drains in time": ({WAITING: "0+1x80", ENDED: "0+9000x80"}, NOBODY),
     "it is long and shrinks": ({WAITING: "200-1x80", ENDED: "0+30x80"}, NOBODY),
     "it is long and stays": ({WAITING: "200x80", ENDED: "0+30x80"}, NOBODY),
+    "it drains in time, and the oldest waits": ({WAITING: "0+1x80", ENDED: "0+9000x80", OLDEST: "9x80"}, A),
+    "nobody counts, and the oldest waits": ({WAITING: "0+1x80", OLDEST: "9x80"}, A),
+    "nobody counts, and the oldest waits no longer than it may": ({WAITING: "0+1x80", OLDEST: "0.4x80"}, NOBODY),
+    "most of what ends is synthetic": ({WAITING: "0+1x80", ENDED: "0+10x80", SYNTHETIC: "0+11x80"}, NOBODY),
     "nothing ends at all": ({WAITING: "0+1x80", ENDED: "0x80"}, A),
     "four wait": ({WAITING: "0x60 1 2 3 4 4x16", ENDED: "0x80"}, NOBODY),
 }

@@ -13,9 +13,9 @@ from collector.keeping.store import Store
 from collector.ticking.ticks import Ticks
 from slo import signals
 from slo.objective import parse
-from slo.trouble import BUDGET_POLICY, EMPTY_REPLIES, QUEUE_GROWING
+from slo.trouble import ABOVE_CERTIFIED, BUDGET_POLICY, EMPTY_REPLIES, QUEUE_GROWING
 from tests.collector import exports, messages
-from tests.collector.stores import Clock, batch, store
+from tests.collector.stores import Clock, added, batch, store
 from tests.collector.support import SPEC
 from tests.collector.ticking.test_ticks import Ears
 
@@ -103,6 +103,21 @@ def test_troubles_are_told_once_over_a_restart_and_end(database: str) -> None:
         assert found[f"{EMPTY_REPLIES} 5%"] == ["firing", "resolved"]
         assert found[QUEUE_GROWING] == ["pending", "firing", "resolved"]
         assert found[f"{BUDGET_POLICY} 50%"] == ["firing", "resolved"]
+
+    asyncio.run(story())
+
+
+def test_a_load_above_what_was_certified_is_told(database: str) -> None:
+    clock, service = Clock(), Service()
+    figures = (0.4, None, None, None, None, None, None, None, None)
+    found = (60, "", "chat", "m", "certify", "http://a", "certified", "ttft", *figures, "{}")
+
+    async def story() -> None:
+        async with ticking(database, clock) as (one, loop, _):
+            await service.minutes(8, one, loop, clock, ill=False)
+            await one.write(lambda connection: added(connection, schema.capacity_result, [found]))
+            await service.minutes(12, one, loop, clock, ill=False)
+            assert {alert.key.name for alert in loop.alerts if alert.state == "firing"} == {ABOVE_CERTIFIED}
 
     asyncio.run(story())
 

@@ -1,6 +1,7 @@
 """Files that are there whole or as they were."""
 
 import errno
+import os
 import resource
 import signal
 import threading
@@ -71,3 +72,37 @@ def test_what_stands_in_the_way_is_named_and_nothing_is_left_beside_it(tmp_path:
     with pytest.raises(IsADirectoryError, match=r"rules\.yaml"):
         put(path, "x")
     assert names(tmp_path) == ["rules.yaml"]
+
+
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    put(tmp_path / "real.yaml", "old")
+    link = tmp_path / "link.yaml"
+    link.symlink_to("real.yaml")
+    assert put(link, "new") == link
+    assert (link.is_symlink(), (tmp_path / "real.yaml").read_text()) == (True, "new")
+    assert names(tmp_path) == ["link.yaml", "real.yaml"]
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
+    pipe, heard = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: heard.append(pipe.read_text()))
+    reader.start()
+    put(pipe, "rules")
+    reader.join()
+    assert heard == ["rules"]
+    assert (pipe.is_fifo(), names(tmp_path)) == (True, ["pipe"])
+
+
+def test_a_device_that_is_full_is_named_and_stays_a_device(tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.symlink_to("/dev/full")  # by a link, so that nothing can happen to the device of this machine
+    with pytest.raises(OSError, match="No space left") as raised:
+        put(full, "rules")
+    assert raised.value.filename == str(full)
+    assert full.is_char_device()
+
+
+def test_a_folder_that_takes_no_files_is_named_by_the_file_that_was_wanted() -> None:
+    with pytest.raises(OSError, match=r"'/proc/rules\.yaml'"):
+        put(Path("/proc/rules.yaml"), "x")

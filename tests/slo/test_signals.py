@@ -17,6 +17,7 @@ from slo import signals
         (signals.CENSORED, "firsttoken_censored_seconds", "censored"),
         (signals.REQUESTS, "firsttoken_requests_total", "requests"),
         (signals.IN_FLIGHT, "firsttoken_requests_in_flight", "requests_in_flight"),
+        (signals.OLDEST_AGE, "firsttoken_requests_oldest_age_seconds", "requests_oldest_age"),
         (signals.WAITING_FIRST_TOKEN, "firsttoken_requests_waiting_first_token", "requests_waiting_first_token"),
         (signals.OVERDUE, "firsttoken_requests_overdue", "requests_overdue"),
         (signals.LAST_TOKEN_AGE, "firsttoken_last_token_age_seconds", "last_token_age"),

@@ -1,6 +1,6 @@
 """Burn, budget and tiers of one objective: the arithmetic on whole counts, and what is said of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import pytest
@@ -288,15 +288,51 @@ def test_all_together_are_judged_as_each_alone(
         held = [windows.events.held(track.keys, one.window_s) for track in by_model[one.model]]
         burns = [burn_rate(each.bad, each.good + each.bad, objective.allowed_bad) for each in held]
         assert one.burn == max((burn for burn in burns if burn is not None), default=None)
-    expected = {
-        (model, tier.name, state)
+    alone = {
+        (model, tier.name): max(
+            (_state(windows, track, tier, (model, tier.name) in on_fire) for track in found), key=ORDER
+        )
         for model, found in by_model.items()
         for tier in own
         if not (model == "other" and tier.notify == "page")
-        for state in [max((_state(windows, track, tier, (model, tier.name) in on_fire) for track in found), key=ORDER)]
+    }
+    pages = {tier.name for tier in own if tier.notify == "page"}
+    is_paged = any(tier in pages for _, tier in {*on_fire, *(of for of, state in alone.items() if state == "firing")})
+    expected = {
+        (model, tier, "pending" if is_paged and tier not in pages and (model, tier) not in on_fire else state)
+        for (model, tier), state in alone.items()
         if state != "ok"
     }
     assert {(one.key.model, one.key.tier, one.state) for one in judgement.wanted if one.key.tier} == expected
+
+
+PAGED = scene.TTFT.replace(
+    "threshold: 500ms",
+    "threshold: 500ms, alerts: {tiers: [{name: fast, budget: 2%, long: 1h}, "
+    "{name: slow, budget: 2%, long: 1h, short: 10m, notify: ticket}]}",
+)
+
+
+def test_a_ticket_waits_until_its_short_window_knows_nothing_of_a_page() -> None:
+    """Both tiers burn from the same moment on, and the page comes first."""
+    windows = scene.windows(PAGED)
+    steady(windows, since_s=3600, good=0, bad=10)
+    page, ticket = (AlertKey("LLMTTFTBudgetBurn", "", "chat", "m", "ttft", tier) for tier in ("fast", "slow"))
+    assert states(judged(windows)) == {"fast": "firing", "slow": "pending"}
+    before = {ticket: Alert(ticket, "firing", NOW_S - 60, NOW_S - 60, (), ())}
+    assert states(judged(windows, alerts=before))["slow"] == "firing"
+    spec = windows.plan.specs[0]
+    own, kept_s = tiers(spec.objectives[0]), windows_s(spec.objectives[0])
+    promises = [
+        Promise(
+            found, [tier for tier in own if tier.notify == "ticket"] + [replace(own[0], min_bad_events=10**6)], kept_s
+        )
+        for found in tracks(windows, spec, spec.objectives[0], "").values()
+    ]
+    for ended_s, expected in ((NOW_S - 599, "pending"), (NOW_S - 600, "firing")):
+        of_another_model = Alert(replace(page, model="n"), "resolved", ended_s, NOW_S - 3000, (), ())
+        judgement = judge(windows, promises, alerts={}, ended=[of_another_model])
+        assert {one.state for one in judgement.wanted if one.key == ticket} == {expected}
 
 
 ORDER = ("ok", "pending", "firing").index

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from collector.judging import drift_alert
-from collector.judging.evaluate import evaluate
+from collector.judging.evaluate import Given, evaluate
 from collector.values.alerting import Wanted
 from collector.values.verdicts import DriftRow
 from slo.signals import SOURCES
@@ -40,6 +40,12 @@ def test_a_longer_latency_is_a_ticket_by_service_model_and_signal() -> None:
         "runbook_url": "runbooks/LLMLatencyDrift.md",
     }
     assert one.state == "firing"
+
+
+def test_its_owner_is_that_of_the_service() -> None:
+    owned = scene.TTFT.replace("500ms}", "500ms, owner: serving}")
+    (one,) = wanted(DRIFT, text=owned)
+    assert dict(one.labels)["owner"] == "serving"
 
 
 @pytest.mark.parametrize(
@@ -97,10 +103,10 @@ def test_an_evaluation_tells_of_it_until_it_is_over() -> None:
     windows = scene.windows(now_s=NOW_S)
 
     def alerts(rows: Iterable[DriftRow], before: dict[object, object]) -> dict[object, object]:
-        found = evaluate(windows, alerts=before, now_s=NOW_S, drifts=rows)  # type: ignore[arg-type]
+        found = evaluate(windows, alerts=before, now_s=NOW_S, given=Given(tuple(rows)))  # type: ignore[arg-type]
         assert found.drifts == tuple(rows)
         return {one.key: one.state for one in found.alerts if one.key.name == NAME}
 
     assert list(alerts([DRIFT], {}).values()) == ["firing"]
-    fired = {one.key: one for one in evaluate(windows, alerts={}, now_s=NOW_S, drifts=[DRIFT]).alerts}
+    fired = {one.key: one for one in evaluate(windows, alerts={}, now_s=NOW_S, given=Given((DRIFT,))).alerts}
     assert list(alerts([], dict(fired)).values()) == ["resolved"]

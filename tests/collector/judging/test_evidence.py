@@ -10,6 +10,7 @@ from slo.signals import (
     IN_FLIGHT,
     KV_OCCUPANCY,
     LAST_TOKEN_AGE,
+    OLDEST_AGE,
     REQUESTS,
     TOKENS,
     TPOT,
@@ -63,12 +64,15 @@ def test_an_engine_is_one_whatever_its_models_and_two_instances_are_two() -> Non
         level(ENGINE_RUNNING, 8, instance="b"),
         level(WAITING_FIRST_TOKEN, 1, model="m"),
         level(WAITING_FIRST_TOKEN, 2, model="n"),
+        level(OLDEST_AGE, 3, model="m"),
+        level(OLDEST_AGE, 8, model="n"),
         level(KV_OCCUPANCY, 0.3),
         level(LAST_TOKEN_AGE, 1),
         level(LAST_TOKEN_AGE, 20, instance="b"),
     )
     found = evidence(Seen(60, (), levels))
     assert (found.running, found.unstarted, found.kv_occupancy) == (6, 3, 0.3)
+    assert found.oldest_s == 16
     assert (found.token_age_s, found.longest_gap_s, found.token_gap_s) == (20, 40, 10.5)
     assert Seen(60, (), levels).instances() == ("a", "b")
     alone = evidence(Seen(60, (), levels), ("b",))

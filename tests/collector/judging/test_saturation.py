@@ -9,14 +9,13 @@ from collector.values.alerting import Alert, AlertKey, Wanted
 from collector.values.deltas import CounterRow, Deltas, GaugeRow
 from collector.windowing.windows import Windows
 from slo import signals
-from slo.signals import Metric
-from slo.trouble import KV_PRESSURE, QUEUE_GROWING, QUEUE_WINDOW_S
+from slo.signals import LABELS, SYNTHETIC_CLASS, Metric
+from slo.trouble import KV_PRESSURE, QUEUE_GROWING, QUEUE_WINDOW_S, SYNTHETIC_LOOK_S
 from tests.collector import scene
 from tests.collector.scene import NOW_S, TICK_S
 
 QUEUE = AlertKey(QUEUE_GROWING, "", "chat")
 PAST = range(NOW_S - QUEUE_WINDOW_S - 600, NOW_S, TICK_S)
-LAST_TICK_S = NOW_S - TICK_S
 By = Callable[[int], float]
 """A value by the time."""
 
@@ -28,8 +27,9 @@ def gauges(metric: Metric, value: By, *, instance: str = "i1", attribute: str = 
     ]
 
 
-def counts(metric: Metric, value: By, *, instance: str = "i1") -> list[CounterRow]:
-    return [CounterRow("", "chat", "m", instance, "proxy", metric.sql, (), at_s, value(at_s)) for at_s in PAST]
+def counts(metric: Metric, value: By, *, instance: str = "i1", of_class: str = "") -> list[CounterRow]:
+    said = ((LABELS[signals.CLASS], of_class),) if of_class else ()
+    return [CounterRow("", "chat", "m", instance, "proxy", metric.sql, said, at_s, value(at_s)) for at_s in PAST]
 
 
 def told(
@@ -53,9 +53,9 @@ def states(found: Iterable[Wanted]) -> set[tuple[str, str]]:
     return {(one.key.name, one.state) for one in found}
 
 
-def at_last(count: float) -> By:
-    """So many in the last step, none before."""
-    return lambda at_s: count if at_s == LAST_TICK_S else 0
+def once(count: float, *, ago_s: int = SYNTHETIC_LOOK_S + TICK_S) -> By:
+    """So many in one step, none before or after; by default as long ago as a ticket on saturation waits."""
+    return lambda at_s: count if at_s == NOW_S - ago_s else 0
 
 
 class TestKvPressure:
@@ -64,13 +64,20 @@ class TestKvPressure:
     )
     def test_it_takes_a_full_cache_and_preemptions(self, occupancy: float, preempted: float, rings: bool) -> None:
         found = told(
-            gauges(signals.KV_OCCUPANCY, lambda _: occupancy), counts(signals.ENGINE_PREEMPTIONS, at_last(preempted))
+            gauges(signals.KV_OCCUPANCY, lambda _: occupancy), counts(signals.ENGINE_PREEMPTIONS, once(preempted))
         )
         assert states(found) == ({(KV_PRESSURE, "firing")} if rings else set())
 
+    def test_one_that_began_lately_is_pending(self) -> None:
+        lately = counts(signals.ENGINE_PREEMPTIONS, once(3, ago_s=TICK_S))
+        assert states(told(gauges(signals.KV_OCCUPANCY, lambda _: 0.95), lately)) == {(KV_PRESSURE, "pending")}
+
+    def test_where_nobody_says_how_full_it_is_nothing_is_known(self) -> None:
+        assert told(counts(signals.ENGINE_PREEMPTIONS, once(9))) == []
+
     def test_at_one_instance(self) -> None:
         found = told(
-            gauges(signals.KV_OCCUPANCY, lambda _: 0.95), counts(signals.ENGINE_PREEMPTIONS, at_last(9), instance="i2")
+            gauges(signals.KV_OCCUPANCY, lambda _: 0.95), counts(signals.ENGINE_PREEMPTIONS, once(9), instance="i2")
         )
         assert found == []
 
@@ -79,15 +86,15 @@ class TestKvPressure:
             gauges(signals.KV_OCCUPANCY, lambda _, full=full: full, attribute=rank)  # type: ignore[misc]
             for rank, full in (("0", 0.2), ("1", 0.97))
         ]
-        (one,) = told(*ranks, counts(signals.ENGINE_PREEMPTIONS, at_last(4)))
+        (one,) = told(*ranks, counts(signals.ENGINE_PREEMPTIONS, once(4)))
         assert "i1 (97 % full, 4 preempted)" in dict(one.annotations)["description"]
 
     def test_a_moment_at_the_brim_is_no_pressure(self) -> None:
-        found = told(gauges(signals.KV_OCCUPANCY, at_last(1)), counts(signals.ENGINE_PREEMPTIONS, at_last(9)))
+        found = told(gauges(signals.KV_OCCUPANCY, once(1)), counts(signals.ENGINE_PREEMPTIONS, once(9)))
         assert found == []
 
     def test_it_is_a_ticket_of_the_service(self) -> None:
-        rows = gauges(signals.KV_OCCUPANCY, lambda _: 0.95), counts(signals.ENGINE_PREEMPTIONS, at_last(4))
+        rows = gauges(signals.KV_OCCUPANCY, lambda _: 0.95), counts(signals.ENGINE_PREEMPTIONS, once(4))
         (one,) = told(*rows)
         assert one.key == AlertKey(KV_PRESSURE, "", "chat")
         assert dict(one.labels)["notify"] == "ticket"
@@ -129,8 +136,19 @@ class TestGrowingQueue:
         (one,) = told(gauges(signals.ENGINE_WAITING, growing()), counts(signals.REQUESTS, lambda _: 0))
         assert "does not drain" in dict(one.annotations)["description"]
 
-    def test_where_nobody_counts_requests_nothing_is_known(self) -> None:
-        assert told(gauges(signals.ENGINE_WAITING, growing())) == []
+    def test_where_nobody_counts_requests_the_oldest_alone_speaks(self) -> None:
+        waits = gauges(signals.ENGINE_WAITING, growing())
+        assert told(waits) == []
+        assert told(waits, gauges(signals.OLDEST_AGE, lambda _: 0.4)) == []
+        (one,) = told(waits, gauges(signals.OLDEST_AGE, lambda _: 40))
+        assert one.state == "firing"
+        assert "i1 (119 wait, the oldest for 40 s)" in dict(one.annotations)["description"]
+
+    def test_one_that_drains_in_time_but_not_in_turn_fires(self) -> None:
+        rows = gauges(signals.ENGINE_WAITING, growing()), counts(signals.REQUESTS, lambda _: 3000.0)
+        assert told(*rows) == []
+        oldest = [gauges(signals.OLDEST_AGE, lambda _, s=s: s, model=m) for m, s in (("m", 0), ("n", 9))]  # type: ignore[misc]
+        assert states(told(*rows, *oldest)) == {(QUEUE_GROWING, "firing")}
 
     def test_nor_is_it_without_a_promise_on_the_first_token(self) -> None:
         text = "service: chat\nobjectives:\n  - {name: up, signal: availability, target: 99%}\n"
@@ -162,3 +180,15 @@ class TestGrowingQueue:
         second = gauges(signals.ENGINE_WAITING, growing(NOW_S - 250), instance="i2")
         ends = [counts(signals.REQUESTS, lambda _: 10, instance=instance) for instance in ("i1", "i2")]
         assert states(told(first, second, *ends)) == {(QUEUE_GROWING, "pending")}
+
+
+class TestSyntheticLoad:
+    """What it does to an engine is nobody's ticket."""
+
+    def test_of_an_instance_most_of_whose_requests_are_synthetic_nothing_is_told(self) -> None:
+        full = gauges(signals.KV_OCCUPANCY, lambda _: 0.95), counts(signals.ENGINE_PREEMPTIONS, lambda _: 1)
+        queue = (gauges(signals.ENGINE_WAITING, growing()),)
+        users = counts(signals.REQUESTS, lambda _: 10)
+        for synthetic, expected in ((9, {(KV_PRESSURE, "firing"), (QUEUE_GROWING, "firing")}), (11, set())):
+            of_class = counts(signals.REQUESTS, lambda _, n=synthetic: n, of_class=SYNTHETIC_CLASS)  # type: ignore[misc]
+            assert states(told(*full, *queue, users, of_class)) == expected

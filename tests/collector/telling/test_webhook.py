@@ -1,5 +1,6 @@
 """Grouping: one incident is one page."""
 
+from dataclasses import replace
 from typing import Any
 
 from collector.telling.notice import Notice
@@ -42,6 +43,27 @@ def test_pages_of_a_service_are_one_group_whatever_burns() -> None:
 def test_tickets_are_grouped_by_objective_and_silence_by_nobody() -> None:
     found = groups([notice("ttft", notify="ticket"), notice("tpot", notify="ticket"), notice(notify="none")])
     assert [dict(group.labels)["objective"] for group in found] == ["tpot", "ttft"]
+
+
+def test_tickets_of_one_objective_are_one_group_and_those_of_none_are_by_the_alert() -> None:
+    causes = [notice("", notify="ticket", tier="", name=name) for name in ("LLMGPUFaulty", "LLMKVCachePressure")]
+    spent = notice(notify="ticket", tier="", name="LLMBudgetExhausted")
+    found = groups([notice(notify="ticket", tier="slow"), spent, *causes])
+    assert [group.key for group in found] == [
+        "ticket:alertname=LLMGPUFaulty,environment=prod,service_name=chat",
+        "ticket:alertname=LLMKVCachePressure,environment=prod,service_name=chat",
+        "ticket:environment=prod,service_name=chat,objective=ttft",
+    ]
+    assert dict(found[0].labels) == {"alertname": "LLMGPUFaulty", "environment": "prod", "service_name": "chat"}
+
+
+def test_a_ticket_that_joins_is_told_and_a_page_that_joins_is_not() -> None:
+    before = Told("firing", 150)
+    for notify, expected in (("ticket", True), ("page", False)):
+        later = replace(notice(notify=notify, name="LLMBudgetExhausted"), starts_at_s=151)
+        (group,) = groups([notice(notify=notify), later])
+        assert due(group, before) is expected
+        assert not due(group, now_told(group, now_s=151))
 
 
 def test_a_ticket_stays_quiet_while_a_page_of_the_same_objective_fires() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from collector.values.deltas import CounterRow
 from collector.windowing import recent
-from collector.windowing.recent import ENDED, KEPT_S, SWEEP_S, Part, Place, Recent
+from collector.windowing.recent import ENDED, KEPT_S, SWEEP_S, SYNTHETIC, Part, Place, Recent
 from slo import signals
 from slo.signals import LABELS, Metric
 from slo.trouble import (
@@ -14,6 +14,7 @@ from slo.trouble import (
     KV_WINDOW_S,
     QUEUE_WINDOW_S,
     SHARE_LONG_S,
+    SYNTHETIC_LOOK_S,
     THROTTLE_WINDOW_S,
     TROUBLES,
 )
@@ -53,6 +54,7 @@ def test_requests_are_those_of_a_service_by_what_became_of_them_and_those_of_an_
     )
     assert sums(one, signals.REQUESTS.sql, WHOLE) == {(): 8, ("no_output",): 3}
     assert sums(one, ENDED, I1) == {(): 78}
+    assert sums(one, SYNTHETIC, I1) == {(): 70}
     assert sums(one, signals.ABANDONED.sql, WHOLE) == {(): 3}
     assert sums(one, signals.BROKEN_STREAMS.sql, WHOLE) == {(): 4}
 
@@ -80,10 +82,12 @@ def test_gauges_are_kept_by_model_and_rank() -> None:
             scene.gauge(signals.ENGINE_WAITING.sql, 0, at_s=NOW_S, model="m"),
             scene.gauge(signals.GPU_LOST.sql, 1, at_s=NOW_S, attribute="GPU-1"),
             scene.gauge(signals.IN_FLIGHT.sql, 9, at_s=NOW_S, model="m"),
+            scene.gauge(signals.OLDEST_AGE.sql, 7, at_s=NOW_S, model="m"),
         ),
     )
     assert sums(one, signals.KV_OCCUPANCY.sql, I1) == {("m", "0"): 0.9}
     assert sums(one, signals.ENGINE_WAITING.sql, I1) == {("m", ""): 0}
+    assert sums(one, signals.OLDEST_AGE.sql, I1) == {("m", ""): 7}
     assert sums(one, signals.GPU_LOST.sql, I1) == {("GPU-1",): 1}
     assert sums(one, signals.IN_FLIGHT.sql, I1) == {}
 
@@ -153,5 +157,6 @@ def test_names_of_gpus_do_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) 
 
 def test_every_window_and_what_its_alert_looks_back_on_is_kept() -> None:
     back_s = max(max(trouble.for_s, trouble.keep_s) for trouble in TROUBLES.values()) + 60
-    longest_s = max(SHARE_LONG_S + 60, KV_WINDOW_S, QUEUE_WINDOW_S + back_s, THROTTLE_WINDOW_S + back_s)
+    saturation_s = max(KV_WINDOW_S, QUEUE_WINDOW_S) + SYNTHETIC_LOOK_S
+    longest_s = max(SHARE_LONG_S + 60, saturation_s + back_s, THROTTLE_WINDOW_S + back_s)
     assert max(longest_s, GPU_ERROR_WINDOW_S) <= KEPT_S

@@ -22,6 +22,7 @@ from slo.signals import (
     LAST_TOKEN_AGE,
     OBJECTIVE,
     OBJECTIVE_HASH,
+    OLDEST_AGE,
     OVERDUE,
     PROMPT_TOKENS,
     REASON,
@@ -91,6 +92,7 @@ async def test_bad_is_counted_at_the_deadline_while_the_request_hangs() -> None:
         assert gauges(rig)[OVERDUE.name, "m", "ttft"] == 1
         assert gauges(rig)[OVERDUE.name, "m", "e2e"] == 1
         assert gauges(rig)[LAST_TOKEN_AGE.name,] > 0.1
+        assert gauges(rig)[OLDEST_AGE.name, "m"] > 0.1
         assert rig.outcomes() == {}
         assert rig.latencies() == {}
 
@@ -109,6 +111,7 @@ async def test_what_hung_and_left_is_censored_and_not_counted_twice() -> None:
         assert all(point.buckets.count == 1 and point.buckets.min > 0.15 for point in censored)
         assert gauges(rig)[OVERDUE.name, "m", "ttft"] == 0
         assert (LAST_TOKEN_AGE.name,) not in gauges(rig)
+        assert gauges(rig)[OLDEST_AGE.name, "m"] == 0
         assert rig.ended[0].violated
 
 
@@ -297,6 +300,15 @@ async def test_a_first_token_is_measured_by_prompt_length_where_the_server_count
         by_prompt = [point for point in found if point.metric is TTFT_BY_PROMPT]
         assert {dict(point.attributes)[PROMPT_TOKENS]: point.buckets.count for point in by_prompt} == lengths
         assert rig.latencies()[TTFT.name].count == 1
+
+
+@on_a_loop
+async def test_a_synthetic_request_that_waits_is_nobodys_oldest() -> None:
+    async with proxied(hang, objectives=FAST) as rig, rig.client() as (_, writer):
+        rig.eye.learn("m")
+        writer.write(chat(extra="X-Firsttoken-Class: synthetic\r\n"))
+        await until(lambda: gauges(rig)[WAITING_FIRST_TOKEN.name, "m"] == 1)
+        assert gauges(rig)[OLDEST_AGE.name, "m"] == 0
 
 
 @on_a_loop

@@ -21,6 +21,7 @@ from slo.signals import (
     LAST_TOKEN_AGE,
     OBJECTIVE,
     OBJECTIVE_HASH,
+    OLDEST_AGE,
     OUTCOME,
     REQUEST_MODEL,
     REQUESTS,
@@ -153,6 +154,17 @@ def test_gauges_add_up_and_what_was_shown_once_stays_at_zero() -> None:
     whole.lost(1, unasked=True)
     whole.lost(2, unasked=True)
     assert (gauge(whole, IN_FLIGHT, "other"), gauge(whole, WORKERS)) == (0, 0)
+
+
+def test_the_oldest_request_is_that_of_any_worker() -> None:
+    whole = workers_eye()
+    for worker, seconds in ((1, 2.5), (2, 4.0)):
+        whole.reported(worker, report(in_flight=1, gauges=(Number(OLDEST_AGE, ((REQUEST_MODEL, "other"),), seconds),)))
+    assert gauge(whole, OLDEST_AGE, "other") == 4.0
+    whole.lost(2, unasked=True)
+    assert gauge(whole, OLDEST_AGE, "other") == 2.5
+    whole.reported(1, report())
+    assert gauge(whole, OLDEST_AGE, "other") == 0
 
 
 def test_the_age_of_the_last_token_is_that_of_all_workers_together() -> None:

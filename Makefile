@@ -6,7 +6,7 @@ DEMO_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-engines check generate check-dashboards bench corpus attribution paging queues soak torture clean prerequisites
+.PHONY: help setup demo test test-engines check generate check-dashboards bench corpus attribution paging queues engine soak torture clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,7 +43,7 @@ check-dashboards: $(BIN)/.dev ## the dashboards by Grafana's own types (npm), an
 	@$(BIN)/python -m tests.dashboards.demo_panels
 
 bench: $(BIN)/.dev ## measure every promise of speed, about 15 minutes
-	@for script in bench/middleware.py bench/proxy.py bench/collector.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in bench/middleware.py bench/proxy.py bench/collector.py bench/page.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 corpus: $(BIN)/.dev ## judge 850 months of incidents by our burn tiers and by the classic set, about 3 minutes
 	@$(BIN)/python bench/alerts.py
@@ -51,12 +51,15 @@ corpus: $(BIN)/.dev ## judge 850 months of incidents by our burn tiers and by th
 attribution: $(BIN)/.dev ## put faults into a live server and look at the causes that alerts give, about 25 minutes
 	@$(BIN)/python bench/attribution.py --check
 
-paging: $(BIN)/.dev ## incidents and quiet hours of live services: one page each or none, by Prometheus and by the collector, about 10 minutes
+paging: $(BIN)/.dev ## incidents and quiet hours of live services: one page each or none, by Prometheus and by the collector, about 13 minutes
 	@tests/install_tools.sh
 	@$(BIN)/python bench/paging.py
 
-queues: $(BIN)/.dev ## let capacity certify loose on simulated servers whose capacity is known, about 2 minutes
+queues: $(BIN)/.dev ## let capacity certify and batch loose on simulated servers whose answers are known, about 2 minutes
 	@$(BIN)/python bench/capacity.py --check
+
+engine: $(BIN)/.demo ## measure the demo engine's decode steps by batch, half a minute
+	@$(BIN)/python bench/engine.py --check
 
 soak: $(BIN)/.dev ## 10 minutes of 200 streams with everything going wrong: nothing lost, nothing leaked
 	@$(BIN)/python bench/soak.py --check

@@ -11,26 +11,27 @@ Each folder is a floor: it knows floors above it here, and none below. Rooms wit
 clocks, threads, chance or a database's connection; the others take values and give values. The ground and the start lie
 beside the folders.
 
-    the ground        errors schema spec_watch*
+    the ground        errors schema schema_columns spec_watch*
     values            histogram histograms quantile measurement deltas bins columns verdicts alerting words
     decoding          otlp sealed wire points intervals latency_points point_columns fields distribution spans
-                      span_shapes
+                      span_shapes worst_spans
     folding           rollup streams precedence admission
     windowing         windows latencies events coverage fleet rolling plane recent trail
     judging           evaluate track track_windows burning burn_alert trouble percentiles drift drift_watch
                       drift_alert usual mix cause evidence quiet service_trouble share_trouble saturation gpu_trouble
-                      trouble_alert lasting policy
+                      certified_trouble synthetic_load trouble_alert lasting policy
     storage           database* file_engine* revisions* sqlite_file* stacks* read_only* commit* recall* figures*
                       drift_past* retention* journal* leader* sql_views ddl* partitions* upsert* rows causes*
-                      evidence_past*
-    keeping           store* ledger* tallies upkeep* reader*
+                      evidence_past* certificates*
+    keeping           store* ledger* tallies upkeep* reader* worst
     doors             address connection* listener* gate tls* post* rpc* body intake* reply
     telling           notice notify* receivers* webhook notified*
-    ticking           ticks* drifting* attributing*
-    pages             view page charts standing alert_lines history*
+    ticking           ticks* drifting* attributing* certifying*
+    replaying         replay replay_past* replay_report replay_cli* whatif
+    pages             view page charts standing alert_lines history* pictures
+                      filters drill whatif_lines
     answering         status exposition samples selfmetrics readiness desk* service* questions* asked answers
-                      reads* ondemand*
-    replaying         replay replay_past* replay_report replay_cli*
+                      reads* ondemand* hindsight* whatif_json
     the start         options running* cli*
 
 Beside them `migrations` holds the older revisions of the tables, and `pages` has what the page is drawn with.

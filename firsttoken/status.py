@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from firsttoken.errors import FirstTokenError, UnreachableError, UsageError
 from firsttoken.http_json import NOTHING_ASKED, Access, ask_json
 from firsttoken.status_reply import Status, read
+from firsttoken.status_screen import screen
 from firsttoken.status_table import render
 from slo.flags import Parser, variable
 from slo.quantity import QuantityError, duration_s
@@ -91,7 +92,7 @@ def _watch(question: Question, interval_s: float, console: Console) -> Status:
         with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
             while True:
                 head = _head(question.url, interval_s, lost)
-                live.update(Group(head, render(status, console.width)), refresh=True)
+                live.update(Group(head, _shown(status, console, head)), refresh=True)
                 time.sleep(interval_s)
                 try:
                     status, lost = _asked(question), None
@@ -99,6 +100,13 @@ def _watch(question: Question, interval_s: float, console: Console) -> Status:
                     lost = error
     except KeyboardInterrupt:
         return status
+
+
+def _shown(status: Status, console: Console, head: Text) -> RenderableType:
+    """All of it where it goes to a file; on a terminal what fits under the head."""
+    if not console.is_terminal:
+        return render(status, console.width)
+    return screen(status, console, height=console.height - len(console.render_lines(head, pad=False)))
 
 
 def _head(url: str, interval_s: float, lost: UnreachableError | None) -> Text:

@@ -35,12 +35,12 @@ def render(status: Status, width: int) -> RenderableType:
     if not status.objectives:
         return Text("no objectives: the collector knows none of that kind")
     rows, kept = _chosen(status.objectives)
-    parts: list[RenderableType] = [_table(rows)] if width >= NARROW else list(_blocks(rows))
+    parts: list[RenderableType] = [_table(rows)] if width >= NARROW else list(_blocks(rows, width))
     if kept:
         parts.append(Text(f"{kept} further models are kept or silent: name one with --model", "dim"))
     if status.left_out:
         parts.append(Text(f"{status.left_out} further objectives: choose with --service, --objective, --model", "dim"))
-    return Group(*parts, Text(""), *_alerts(status))
+    return Group(*parts, Text(""), *alerts(status))
 
 
 def _chosen(objectives: Iterable[ObjectiveStatus]) -> tuple[list[ObjectiveStatus], int]:
@@ -72,15 +72,27 @@ def _table(rows: Iterable[ObjectiveStatus]) -> Table:
     return table
 
 
-def _blocks(rows: Iterable[ObjectiveStatus]) -> Iterator[Text]:
+def _blocks(rows: Iterable[ObjectiveStatus], width: int) -> Iterator[Text]:
     """A few lines for each objective, and one for each of its models."""
     for named, group in groupby(rows, key=name):
         first, *models = group
         told = [Text.assemble((named, "bold"), f" {first.model} ").append_text(_short(first))]
         told.append(Text(f"  {promise(first)}; now ").append_text(now(first)))
-        told.append(Text("  burn ").append_text(burns(first)))
+        told += _folded("  burn ", _tiers(first), width)
         told += [Text(f"  {row.model} ").append_text(_short(row)) for row in models]
         yield Text("\n").join(told)
+
+
+def _folded(start: str, parts: Iterable[Text], width: int) -> list[Text]:
+    """The parts on as many lines as they need: a tier is not torn apart, and what follows stands under the first."""
+    lines = [Text(start)]
+    for part in parts:
+        if len(lines[-1]) > len(start) and len(lines[-1]) + len(part) > width:
+            lines.append(Text(" " * len(start)))
+        lines[-1].append_text(part).append("  ")
+    for line in lines:
+        line.rstrip()
+    return lines
 
 
 def _short(row: ObjectiveStatus) -> Text:
@@ -141,8 +153,11 @@ def _quantile(known: QuantileStatus, share: float) -> str:
 
 def burns(row: ObjectiveStatus) -> Text:
     """Burn of each tier's two windows against its factor: `fast 6.2/14 >5`; bold where both are above."""
-    known = [text for tier in row.tiers if (text := _tier(row, tier)) is not None]
-    return Text("  ").join(known) if known else Text(NOTHING)
+    return Text("  ").join(_tiers(row))
+
+
+def _tiers(row: ObjectiveStatus) -> list[Text]:
+    return [text for tier in row.tiers if (text := _tier(row, tier)) is not None] or [Text(NOTHING)]
 
 
 def _tier(row: ObjectiveStatus, tier: TierStatus) -> Text | None:
@@ -175,7 +190,7 @@ def ends(row: ObjectiveStatus) -> str:
     return about_text(ends_s) if ends_s and ends_s < FAR_S else NOTHING
 
 
-def _alerts(status: Status) -> Iterator[RenderableType]:
+def alerts(status: Status) -> Iterator[RenderableType]:
     """What fires or looms, the most urgent first. One trouble burns in several tiers and for several models at once: it
     is told once, by its worst."""
     found: dict[tuple[str, ...], list[AlertStatus]] = {}

@@ -139,6 +139,32 @@ LIMITS: dict[str, dict[str, str]] = {
     "charts": {
         "MAX_LINES": "lines in one chart, the highest",
         "MAX_POINTS": "points of one line; a peak is never left out",
+        "MAX_POINTS_LARGE": "the same of the chart of one objective's own page",
+    },
+    "filters": {
+        "MAX_CHOICES": "models to choose from on the page",
+        "MAX_TEXT": "characters of a filter in the page's URL; the rest is cut",
+    },
+    "drill": {
+        "MAX_WORST": "worst requests on the page of an objective",
+        "MAX_SAMPLES": "values of its chart that stand there as a table",
+    },
+    "status": {"MAX_MODELS_TOLD": "models named of a service without an objective; the rest are counted"},
+    "desk": {"MAX_PAGES": "choices of objectives of which the page is kept until the next tick"},
+    "hindsight": {
+        "KEPT_S": "what another target would have cost is answered anew after it",
+        "MAX_KEPT": "such answers that are kept; of more, the oldest goes",
+        "MAX_TEXT": "characters of a percentile or a threshold in the page's URL; the rest is cut",
+    },
+    "worst_spans": {
+        "MAX_WORST": "spans of one sender in one body that are opened for each latency, and of those that failed",
+        "MAX_HIGHEST": "foreign spans that are no longer than so many of their hour are not opened",
+        "MAX_FLOORS": "hours, services, models and latencies of which that is remembered",
+    },
+    "worst": {
+        "MAX_OF_HOUR": "requests kept in memory of each hour, service, model and latency: the worst",
+        "MAX_LISTS": "such lists; beyond it the oldest hour is given up",
+        "KEPT_S": "and what is older is given up",
     },
     "view": {
         "MAX_ALERTS": "alerts told on the page; the rest are counted",

@@ -29,6 +29,8 @@ COMMANDS = (
     "demo-server",
     "capacity load",
     "capacity certify",
+    "capacity size",
+    "capacity batch",
     "status",
 )
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Brings the real tools that the tests run: Prometheus, Alertmanager, Chromium and PostgreSQL.
+# Brings the real tools that the tests run: Prometheus, Alertmanager, Chromium and PostgreSQL, and axe-core for the page.
 # As root on Debian or Ubuntu they come through apt, and no service of theirs is started; elsewhere the missing ones
 # are named and the tests that need them skip. With CI=true a missing tool is an error: nothing may skip there.
 set -eu
@@ -9,11 +9,25 @@ missing() {
     { command -v prometheus-alertmanager || command -v alertmanager; } >/dev/null && command -v amtool >/dev/null ||
         echo prometheus-alertmanager
     command -v chromium >/dev/null || echo chromium
+    command -v npm >/dev/null || echo npm
     ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || echo postgresql
 }
 
+# axe-core comes once, in the version of the lock file.
+axe() (
+    cd "$(dirname "$0")/collector/pages/axe"
+    cmp -s node_modules/axe-core/.lock package-lock.json && return
+    if command -v npm >/dev/null && npm ci --silent; then
+        cp package-lock.json node_modules/axe-core/.lock
+    else
+        echo "axe-core is not installed, and its tests skip: npm ci in $PWD" >&2
+        [ "${CI:-}" != true ]
+    fi
+)
+
 want=$(missing)
 if [ -z "$want" ]; then
+    axe
     exit 0
 fi
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -41,3 +55,4 @@ if [ -n "$want" ]; then
     echo "not installed, and their tests skip:" $want "(on Debian: apt-get install" $want")" >&2
     [ "${CI:-}" != true ] || exit 1
 fi
+axe

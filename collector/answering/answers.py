@@ -265,6 +265,16 @@ class StatusDrift(_Answer):
     until_s: None
 
 
+class StatusUnjudged(_Answer):
+    """A service that is heard from, and that no objective speaks of."""
+
+    environment: str
+    service: str
+    models: list[str] = Field(description="some of its models")
+    models_count: int
+    signals: list[str] = Field(description="latencies that are known of it")
+
+
 class Status(_Answer):
     """Every objective as the last evaluation found it."""
 
@@ -273,5 +283,53 @@ class Status(_Answer):
     objectives: list[StatusObjective]
     alerts: list[StatusTold]
     drifts: list[StatusDrift]
+    unjudged: list[StatusUnjudged]
     total: int = Field(description="objectives that match, of which these are a part")
     next: int | None = Field(description="pass as `offset` for the objectives after these; null after the last")
+
+
+class Bounded(_Answer):
+    """A figure and its bounds: all three are the same where every event was judged by this very threshold."""
+
+    likely: float
+    least: float
+    most: float
+
+
+class TierCost(_Answer):
+    """What a burn alert would have done."""
+
+    name: str
+    notify: str
+    factor: float
+    can_fire: bool = Field(description="false where even nothing but bad events would not make it fire")
+    times: Bounded = Field(description="how often it would have begun to fire")
+    firing_s: int
+
+
+class Cost(_Answer):
+    """What a promise would have cost over the stretch."""
+
+    target: float
+    threshold: float | None
+    basis: str = Field(description="counts: judged at the source; histogram: read off it at the threshold")
+    total: int
+    missing: int = Field(
+        description="events counted that no histogram holds, as of requests that still wait; bad at most"
+    )
+    bad: Bounded
+    bad_share: Bounded | None = Field(description="null without events")
+    remaining: Bounded = Field(description="budget left at the end; below 0 is overspent")
+    lowest: float
+    lowest_at_s: int
+    tiers: list[TierCost]
+
+
+class WhatIf(_Answer):
+    """The stored past by the promise as it is, and as it was asked about."""
+
+    from_s: int
+    to_s: int
+    promised: Cost | None
+    asked: Cost | None = Field(description="null where nothing stored can tell")
+    why: str = Field(description="why nothing can; empty when asked is known")

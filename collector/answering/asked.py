@@ -191,6 +191,15 @@ class StatusAsked(Whose):
     offset: int = Field(0, ge=0, le=10_000_000, description="`next` of the answer before this")
 
 
+class WhatIfAsked(_Asked):
+    """The parameters of `/api/v1/whatif`."""
+
+    service: Text = Field(description="service.name", examples=["chat"])
+    objective: Text = Field(description="name of the objective", examples=["ttft"])
+    percentile: Text = Field("", description="percent of the events to be good; as promised when left out")
+    threshold: Text = Field("", description="in the signal's unit, as 400ms or 90%; as promised when left out")
+
+
 def cursor(key: Sequence[Any]) -> str:
     """What to pass as `next` to go on after a row of this key."""
     return base64.urlsafe_b64encode(orjson.dumps(list(key))).decode()

@@ -8,8 +8,8 @@ longer than a reader's patience.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from sqlalchemy.engine import Connection
 
 from collector.answering import readiness, selfmetrics
 from collector.answering.asked import StatusAsked
+from collector.answering.hindsight import Hindsight
 from collector.answering.selfmetrics import Family, Size, Work
 from collector.answering.status import status
 from collector.errors import UnavailableError
@@ -26,11 +27,16 @@ from collector.judging.evaluate import Evaluation
 from collector.keeping.reader import Reader
 from collector.keeping.store import Store
 from collector.pages import history, view
+from collector.pages.drill import Drill, drill
+from collector.pages.filters import Filters
+from collector.pages.view import EVERYTHING
 from collector.ticking.ticks import Ticks
 from collector.values.alerting import Alert
 from slo.objective import Spec
 
 SIZE_AGE_S = 60
+MAX_PAGES = 32
+"""Choices of objectives of which the page is kept until the next tick."""
 
 log = logging.getLogger(__name__)
 
@@ -58,17 +64,21 @@ class Desk:
     viewers: int = 0
     refused: Counter[int] = field(default_factory=Counter)
     reader: Reader = field(init=False)
+    hindsight: Hindsight = field(init=False)
     _recent: history.Recent = field(init=False)
     _past: history.History | None = None
     _reading: asyncio.Task[None] | None = None
     _made: _Made | None = None
     _making: asyncio.Task[_Made] | None = None
-    _page: tuple[_Made, history.History, view.Page] | None = None
+    _scene: tuple[_Made, history.History, view.Seen] | None = None
+    _drawing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _pages: dict[Filters, view.Page] = field(default_factory=dict)
     _size: Size | None = None
     _sized_s: float = float("-inf")
 
     def __post_init__(self) -> None:
         self.reader = Reader(self.store)
+        self.hindsight = Hindsight(self.store, self.reader)
         self._follow_plan()
         self.ticks.listeners.append(self._keep)
 
@@ -125,22 +135,46 @@ class Desk:
         return self._past or history.empty(self._at_s, window_s=self._recent.window_s)
 
     async def _read_past(self, until_s: int) -> None:
+        wanted = history.promised(self.store.ledger.plan.specs)
+
         def work(connection: Connection) -> history.History:
-            return history.history(connection, until_s=until_s, recent=self._recent)
+            return history.history(connection, until_s=until_s, recent=self._recent, wanted=wanted)
 
         try:
             self._past = await self.reader.read(work)
         except UnavailableError as error:
             log.warning("the page shows no history: %s", error)
 
-    async def page(self) -> view.Page:
-        """The page as values, made once for everybody."""
+    async def page(self, filters: Filters = EVERYTHING) -> view.Page:
+        """The page as values, made once for everybody who asks for the same objectives."""
+        async with self._drawing:
+            seen = await self._seen()
+            page = self._pages.get(filters)
+            if page is None:
+                while len(self._pages) >= MAX_PAGES:
+                    self._pages.pop(next(iter(self._pages)))
+                # Beside the loop: a thousand rows take a while.
+                page = await asyncio.to_thread(view.page, replace(seen, filters=filters))
+                self._pages[filters] = page
+        return page
+
+    async def drill(self, service: str, objective: str, query: Mapping[str, str]) -> tuple[view.Page, Drill] | None:
+        """The page about one objective, and the page that it belongs to; None when there is no such objective."""
+        page = await self.page()
+        card = next((one for one in page.cards if (one.service, one.name) == (service, objective)), None)
+        if card is None:
+            return None
+        asked = await self.hindsight.of(card, query, now_s=self.ticks.clock())
+        return page, drill(await self._seen(), page, card, asked)
+
+    async def _seen(self) -> view.Seen:
+        """What pages are made from now."""
         past, made = await self.past(), await self._current()
-        if self._page is None or self._page[0] is not made or self._page[1] is not past:
+        if self._scene is None or self._scene[0] is not made or self._scene[1] is not past:
             tick_s, deliveries = self.store.ledger.plan.tick_s, self.ticks.notifier.deliveries
-            seen = view.Seen(made.specs, made.status, past, made.alerts, tick_s, deliveries)
-            self._page = made, past, view.page(seen)
-        return self._page[2]
+            self._scene = made, past, view.Seen(made.specs, made.status, past, made.alerts, tick_s, deliveries)
+            self._pages.clear()
+        return self._scene[2]
 
     def trouble(self) -> str | None:
         """Why the collector is not ready, in words; None when it is."""

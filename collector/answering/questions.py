@@ -14,9 +14,10 @@ from fastapi.exceptions import RequestValidationError
 from sqlalchemy.engine import Connection
 
 from collector.answering import answers, reads
-from collector.answering.asked import AlertsAsked, BudgetAsked, BurnAsked, PercentilesAsked, StatusAsked
+from collector.answering.asked import AlertsAsked, BudgetAsked, BurnAsked, PercentilesAsked, StatusAsked, WhatIfAsked
 from collector.answering.desk import Desk
 from collector.answering.reads import Found
+from collector.answering.whatif_json import whatif_json
 from collector.errors import CollectorError, RefusedError, UnavailableError
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -34,6 +35,7 @@ def add_questions(app: FastAPI, desk: Desk) -> None:
     _add_status(router, desk)
     _add_figures(router, desk)
     _add_alerts(router, desk)
+    _add_whatif(router, desk)
     app.include_router(router)
 
 
@@ -76,6 +78,14 @@ def _add_alerts(router: APIRouter, desk: Desk) -> None:
 
         now, history = await desk.reader.read(work)
         return _json(orjson.dumps({"alerts": now, "history": history.rows, "next": history.next}))
+
+
+def _add_whatif(router: APIRouter, desk: Desk) -> None:
+    @router.get("/whatif", summary="What another promise would have cost", response_model=answers.WhatIf)
+    async def other(asked: Annotated[WhatIfAsked, Query()]) -> Response:
+        """An objective with another percentile or threshold, over the stored past: budget and alerts, with bounds."""
+        found = await desk.hindsight.whatif(asked, now_s=desk.ticks.clock())
+        return _json(orjson.dumps(whatif_json(found)))
 
 
 def _now_s(desk: Desk) -> int:

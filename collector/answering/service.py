@@ -5,6 +5,7 @@ collector that reported its own requests to itself would never be quiet.
 """
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,10 +16,14 @@ from collector.answering import exposition
 from collector.answering.desk import Desk
 from collector.answering.questions import add_questions
 from collector.doors import post
-from collector.pages import page
+from collector.pages import filters, page
 
 PING_S = 15
 MAX_VIEWERS = 64
+LEAST_PACKED_BYTES = 1_000
+"""What is shorter is sent as it is."""
+PACKING = 5
+"""Level of gzip."""
 _ABOUT = (
     "Percentiles, burn rates, budgets and alerts of LLM services. An unknown figure is null, never 0 or NaN. "
     "With `--token-file` every path but /healthz and /readyz asks for `Authorization: Bearer TOKEN`, and answers 401 "
@@ -82,22 +87,22 @@ def _add_looks(app: FastAPI, desk: Desk) -> None:
 
 def _add_pages(app: FastAPI, desk: Desk) -> None:
     @app.get("/", include_in_schema=False)
-    async def front() -> Response:
-        return _html(page.front(await desk.page()))
+    async def front(request: Request) -> Response:
+        shown = await desk.page(filters.read(request.query_params))
+        return _html(request, page.front(shown, trouble=desk.trouble()))
 
     @app.get("/objectives/{service}/{objective}", include_in_schema=False)
-    async def one(service: str, objective: str) -> Response:
-        whole = await desk.page()
-        for card in whole.cards:
-            if (card.service, card.name) == (service, objective):
-                return _html(page.objective(whole, card))
-        return Response("no such objective\n", 404, page.HEADERS, media_type="text/plain")
+    async def one(request: Request, service: str, objective: str) -> Response:
+        found = await desk.drill(service, objective, request.query_params)
+        if found is None:
+            return Response("no such objective\n", 404, page.HEADERS, media_type="text/plain")
+        return _html(request, page.objective(*found, trouble=desk.trouble()))
 
     @app.get("/static/{name}", include_in_schema=False)
-    async def static(name: str) -> Response:
+    async def static(request: Request, name: str) -> Response:
         if name not in page.STATIC:
             return Response("no such file\n", 404, page.HEADERS, media_type="text/plain")
-        return Response(page.static(name), headers=page.HEADERS, media_type=page.STATIC[name])
+        return _packed(request, page.static(name), page.STATIC[name])
 
 
 def _text(*forms: str) -> dict[str, Any]:
@@ -106,8 +111,17 @@ def _text(*forms: str) -> dict[str, Any]:
     return {"response_class": Response, "responses": {200: found, 503: _NOT_NOW}}
 
 
-def _html(text: str) -> Response:
-    return Response(text, headers=page.HEADERS, media_type="text/html")
+def _html(request: Request, text: str) -> Response:
+    return _packed(request, text.encode(), "text/html")
+
+
+def _packed(request: Request, content: bytes, media_type: str) -> Response:
+    """The content, compressed for whoever takes it so: fifty objectives are much alike."""
+    headers = page.HEADERS | {"vary": "accept-encoding"}
+    taken = (one.partition(";")[0].strip() for one in request.headers.get("accept-encoding", "").split(","))
+    if len(content) >= LEAST_PACKED_BYTES and "gzip" in taken:
+        content, headers = gzip.compress(content, PACKING), headers | {"content-encoding": "gzip"}
+    return Response(content, headers=headers, media_type=media_type)
 
 
 async def _scene(desk: Desk) -> exposition.Scene:

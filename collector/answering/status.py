@@ -17,6 +17,8 @@ from slo.quantity import duration_text
 from slo.signals import ALL_MODELS, SIGNALS, SOURCES
 from slo.trouble import BUDGET_POLICY
 
+MAX_MODELS_TOLD = 5
+"""Of a service without an objective."""
 State = Literal["ok", "burning", "exhausted", "no_data"]
 _FIGURES = ("count", "censored", *QUANTILES, "max", "at_least", "rel_error", "coverage")
 _WINDOW = ("window_s", "good", "bad", "burn", "coverage")
@@ -50,7 +52,29 @@ def status(specs: Sequence[Spec], evaluation: Evaluation | None, alerts: Iterabl
     ]
     at_s = evaluation.at_s if evaluation else None
     drifts = [asdict(row) for row in evaluation.drifts] if evaluation else []
-    return {"at_s": at_s, "objectives": found, "alerts": [_told(alert) for alert in alerts], "drifts": drifts}
+    return {
+        "at_s": at_s,
+        "objectives": found,
+        "alerts": [_told(alert) for alert in alerts],
+        "drifts": drifts,
+        "unjudged": list(_unjudged(specs, evaluation)) if evaluation else [],
+    }
+
+
+def _unjudged(specs: Sequence[Spec], evaluation: Evaluation) -> Iterator[dict[str, Any]]:
+    """The services that are heard from, and that no objective speaks of."""
+    rows, promised = evaluation.percentiles, {spec.service for spec in specs}
+    heard: defaultdict[tuple[str, str], tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
+    columns = (rows.column(name) for name in ("environment", "service", "model", "signal"))
+    for environment, service, model, signal in zip(*columns, strict=True):
+        if service not in promised:
+            models, signals = heard[environment, service]
+            models.add(model)
+            signals.add(signal)
+    for (environment, service), (models, signals) in sorted(heard.items()):
+        names = sorted(models - {ALL_MODELS})
+        told = {"models": names[:MAX_MODELS_TOLD], "models_count": len(names), "signals": sorted(signals)}
+        yield {"environment": environment, "service": service, **told}
 
 
 def _indexed(evaluation: Evaluation | None, alerts: Iterable[Alert]) -> _Index:

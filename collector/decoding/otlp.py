@@ -3,7 +3,8 @@
 What is not an OTLP message raises `PayloadError`. Inside one, each point stands for itself: a faulty one is rejected
 by name and the rest is kept (OTLP partial success), what is not for us is ignored and counted. No NaN, infinity or
 negative latency passes. A resource with `firsttoken.source` is one of ours: its spans serve traces alone, because
-its metrics count the same requests; a foreign span with `gen_ai.latency.*` gives those latencies (`spans`).
+its metrics count the same requests; a foreign span with `gen_ai.latency.*` gives those latencies (`spans`). The worst
+requests of either are named, to be looked at (`worst_spans`).
 """
 
 from collections.abc import Sized
@@ -13,11 +14,11 @@ from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collector.decoding import sealed, wire
+from collector.decoding import sealed, wire, worst_spans
 from collector.decoding.points import Points
 from collector.decoding.spans import SpanReading
 from collector.errors import PayloadError
-from collector.values.measurement import Batch, SpanLatencies
+from collector.values.measurement import Batch, Request, SpanLatencies
 
 OWN_SPAN = "span of a sidecar: its metrics count the request"
 
@@ -41,9 +42,11 @@ def decode_metrics(body: bytes, *, json: bool) -> Batch:
 
 
 def decode_traces(body: bytes, *, json: bool) -> Batch:
-    """The latencies in the foreign spans of an `ExportTraceServiceRequest`. Raises `PayloadError`."""
+    """The latencies in the foreign spans of an `ExportTraceServiceRequest`, and the worst requests in all of them.
+    Raises `PayloadError`."""
     name = "ExportTraceServiceRequest"
     found: list[SpanLatencies] = []
+    worst: list[Request] = []
     rejected, ignored = wire.Reasons(), wire.Reasons()
     try:
         raw = _from_json(ExportTraceServiceRequest(), body) if json else body
@@ -52,17 +55,20 @@ def decode_traces(body: bytes, *, json: bool) -> Batch:
         for sent in request.resource_spans:
             sender = wire.sender(sent.resource)
             if sender.ours:
-                ignored.add(OWN_SPAN, sum(len(scope.spans) for scope in sent.scope_spans))
+                spans = [span for scope in sent.scope_spans for span in scope.spans]
+                worst.extend(worst_spans.worst(spans, sender.resource))
+                ignored.add(OWN_SPAN, len(spans))
                 continue
-            reading = SpanReading()
+            reading = SpanReading(sender.resource)
             for scope in sent.scope_spans:
                 reading.read(scope.spans)
-            found.extend(reading.columns(sender.resource))
+            found.extend(reading.columns())
+            worst.extend(reading.worst())
             rejected.take(reading.rejected)
             ignored.take(reading.ignored)
     except DecodeError:
         raise PayloadError(f"not a {name} in protobuf") from None
-    return Batch(spans=tuple(found), rejected=rejected.tallies(), ignored=ignored.tallies())
+    return Batch(spans=tuple(found), worst=tuple(worst), rejected=rejected.tallies(), ignored=ignored.tallies())
 
 
 def _expect(name: str, raw: bytes, found: Sized) -> None:

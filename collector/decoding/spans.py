@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from collector.decoding import wire
+from collector.decoding import wire, worst_spans
 from collector.decoding.span_shapes import SPAN_LATENCIES, Shape, doubles, learned, times_ns
 from collector.values.histogram import Counts, Floats
-from collector.values.measurement import MAX_VALUE, RejectedError, Resource, SpanLatencies
+from collector.values.measurement import MAX_VALUE, RejectedError, Request, Resource, SpanLatencies
 from slo import signals
 
 OTHER_SPAN = "span without a latency of ours"
@@ -88,13 +88,15 @@ def _latency(pair: KeyValue, model: str, end_ns: int) -> Latency:
 
 
 class SpanReading:
-    """The latencies in the spans of one sender."""
+    """The latencies in the spans of one sender, and the worst of its requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, resource: Resource) -> None:
+        self._resource = resource
         self.rejected = wire.Reasons()
         self.ignored = wire.Reasons()
         self._ends_ns: defaultdict[tuple[str, str], list[Counts]] = defaultdict(list)
         self._values_s: defaultdict[tuple[str, str], list[Floats]] = defaultdict(list)
+        self._slow: dict[bytes, None] = {}
 
     def read(self, spans: Sequence[bytes]) -> None:
         """Take the spans of one scope."""
@@ -107,11 +109,15 @@ class SpanReading:
             self.ignored.add(OTHER_SPAN, len(left) - len(telling))
             self._read_alike(length, telling)
 
-    def columns(self, resource: Resource) -> Iterator[SpanLatencies]:
+    def worst(self) -> Iterator[Request]:
+        """The worst requests of those that were read."""
+        return worst_spans.all_opened(self._slow, self._resource)
+
+    def columns(self) -> Iterator[SpanLatencies]:
         """All that was read, by model and signal."""
         for (model, signal), ends_ns in self._ends_ns.items():
             values_s = self._values_s[model, signal]
-            yield SpanLatencies(resource, model, signal, _joined(ends_ns), _joined(values_s))
+            yield SpanLatencies(self._resource, model, signal, _joined(ends_ns), _joined(values_s))
 
     def _read_known(self, length: int, spans: list[bytes]) -> list[bytes]:
         """Read what fits a shape that is remembered; the other spans."""
@@ -150,7 +156,12 @@ class SpanReading:
     def _add_shaped(self, shape: Shape, rows: NDArray[np.uint8]) -> None:
         ends_ns = times_ns(rows, shape.end_at)
         for signal, place in shape.values_at:
-            self._add(shape.model, signal, ends_ns, doubles(rows, place))
+            values_s = doubles(rows, place)
+            self._add(shape.model, signal, ends_ns, values_s)
+            if signal in worst_spans.RANKED:
+                of = (self._resource.environment, self._resource.service, shape.model, signal)
+                for at in worst_spans.beyond(of, values_s, int(ends_ns[-1])):
+                    self._slow[rows[at].tobytes()] = None
 
     def _read_alone(self, span: bytes) -> None:
         try:
@@ -163,6 +174,8 @@ class SpanReading:
             return
         if not found:
             self.ignored.add(OTHER_SPAN)
+        if found:
+            self._slow[span] = None
         for one in found:
             self._add(one.model, one.signal, np.array([one.end_ns]), np.array([one.value_s]))
 

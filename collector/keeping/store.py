@@ -31,6 +31,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 from collector.errors import GapError, UnavailableError
 from collector.keeping.ledger import empty, recalled
 from collector.keeping.tallies import Tallies
+from collector.keeping.worst import Worst
 from collector.storage import commit, journal
 from collector.storage.database import FAULTS, reading, reason
 from collector.storage.file_engine import AnyConnection, AnyEngine
@@ -98,6 +99,7 @@ class Store:
     def __init__(self, engine: AnyEngine, plan: Plan, *, max_series: int, clock: Clock) -> None:
         self.ledger = empty(plan, now_s=int(clock()))
         self.tallies = Tallies()
+        self.worst = Worst(int(clock()))
         self.failing: str | None = None
         self.is_recalling = False
         self._engine = engine
@@ -242,6 +244,7 @@ class Store:
             for body, answer in zip(group, counted.answers, strict=True):
                 if not answer.again:
                     self.tallies.take(body.batch)
+                    self.worst.take(body.batch.worst, now_s=int(self._clock()))
                 _succeed(body.done, answer)
 
     async def _counted(self, connection: AnyConnection, *, group: Sequence[_Body]) -> _Group:

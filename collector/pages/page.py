@@ -12,28 +12,35 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from collector.pages import charts
-from collector.pages.view import Card, Page
+from collector.pages.drill import Drill
+from collector.pages.view import Page
 
 _HERE = Path(__file__).parent
 _FIGURE = re.compile(r"(?<=[0-9]) (?=[a-z%])")
-STATIC = {"style.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
+STATIC = {
+    "style.css": "text/css",
+    "live.js": "text/javascript",
+    "charts.js": "text/javascript",
+    "ask.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
 }
 
 
-def front(page: Page) -> str:
-    """The page at `/`."""
-    return _templates().get_template("front.html").render(page=page, charts=charts)
+def front(page: Page, *, trouble: str | None = None) -> str:
+    """The page at `/`. `trouble` is why the collector's figures are not to be relied on now."""
+    return _templates().get_template("front.html").render(page=page, charts=charts, trouble=trouble)
 
 
-def objective(page: Page, card: Card) -> str:
+def objective(page: Page, drill: Drill, *, trouble: str | None = None) -> str:
     """The page about one objective."""
-    return _templates().get_template("objective.html").render(page=page, card=card, charts=charts)
+    return _templates().get_template("objective.html").render(page=page, drill=drill, charts=charts, trouble=trouble)
 
 
 @cache

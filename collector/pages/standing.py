@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from collector.judging.percentiles import QUANTILES
+from collector.pages.history import COLUMNS
 from collector.values import words
-from slo import burn
+from slo.burn import Tier
 from slo.objective import Objective
 from slo.quantity import DAY_S, duration_text
 from slo.signals import ALL_MODELS
@@ -23,8 +23,6 @@ STATES: dict[str, tuple[Tone, str]] = {
     "no_data": ("none", "no data"),
 }
 SETTLED_S = 3600
-COLUMNS = {share: name for name, share in QUANTILES.items()}
-"""The column of a promised percentile, where one is kept."""
 FULL_BURN = 2.0
 LITTLE_KNOWN = 0.9
 
@@ -76,11 +74,12 @@ class Standing:
     basis: str
 
 
-def standing(objective: Objective, row: Facts, *, shortest_s: int) -> Standing:
-    """The words of one row of the status. Percentiles are those of the window of `shortest_s` and of a settled one;
-    windows longer than the objective's period would only repeat it."""
+def standing(objective: Objective, row: Facts, *, shortest_s: int, tiers: Sequence[Tier]) -> Standing:
+    """The words of one row of the status; `tiers` are the objective's. Percentiles are those of the window of
+    `shortest_s` and of a settled one; windows longer than the objective's period would only repeat it."""
     tone, state = STATES[row["state"]]
     budget, basis = row["budget"], row["basis"]
+    alerting = _alerting_s(tiers, row)
     left = max(0.0, min(1.0, budget["remaining"]))
     return Standing(
         model="all models" if row["model"] == ALL_MODELS else row["model"],
@@ -93,7 +92,7 @@ def standing(objective: Objective, row: Facts, *, shortest_s: int) -> Standing:
         lasts=_lasts(row),
         coverage=words.share(budget["coverage"]),
         windows=[
-            _window(objective, window, alerting=_alerting_s(objective, row))
+            _window(tiers, window, alerting=alerting)
             for window in row["windows"]
             if window["window_s"] <= objective.window
         ],
@@ -122,18 +121,16 @@ def lasting(ends_s: float, period_s: int) -> str:
     return f"beyond {words.duration(period_s)}" if ends_s >= period_s >= DAY_S else words.duration(ends_s)
 
 
-def _alerting_s(objective: Objective, row: Facts) -> set[int]:
+def _alerting_s(tiers: Sequence[Tier], row: Facts) -> set[int]:
     """The windows of the tiers that fire."""
     firing = {alert["tier"] for alert in row["alerts"] if alert["state"] == "firing"}
-    return {
-        window_s for tier in burn.tiers(objective) if tier.name in firing for window_s in (tier.long_s, tier.short_s)
-    }
+    return {window_s for tier in tiers if tier.name in firing for window_s in (tier.long_s, tier.short_s)}
 
 
-def _window(objective: Objective, row: Facts, *, alerting: set[int]) -> Window:
+def _window(tiers: Sequence[Tier], row: Facts, *, alerting: set[int]) -> Window:
     """Red is a window whose tier fires, amber one that spends faster than allowed; one of which too little is known to
     say so has no colour."""
-    factors = [float(tier.factor) for tier in burn.tiers(objective) if row["window_s"] in (tier.long_s, tier.short_s)]
+    factors = [float(tier.factor) for tier in tiers if row["window_s"] in (tier.long_s, tier.short_s)]
     rate, factor = row["burn"], min(factors, default=None)
     tone: Tone = "none" if rate is None or rate > 1 else "good"
     if rate is not None and rate * row["coverage"] > 1:

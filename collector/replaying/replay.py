@@ -8,10 +8,11 @@ sum over any stretch of time is the difference of two values of one running tota
 So the last hours are replayed to the tick, and the far past as finely as it is kept.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collector.values.histogram import Counts, Floats
 from collector.windowing.rolling import step_of
@@ -22,6 +23,8 @@ from slo.quantity import MINUTE_S
 from slo.signals import OTHER_MODEL
 
 SPANS = 2
+Marks = NDArray[np.bool_]
+"""Of each moment whether something holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,33 +197,31 @@ def _remaining(past: Past, good: _Total, bad: _Total, moments: Counts) -> Floats
 
 
 def _tiers(past: Past, moments: Counts, *, from_s: int, to_s: int) -> Iterator[TierReport]:
-    for tier in burn.tiers(past.objective):
-        if past.model == OTHER_MODEL and tier.notify == "page":
-            continue  # the evaluation pages nobody for it alone either
-        fired = tuple(
-            one
-            for one in _firings(past, tier, moments)
-            if one.from_s <= to_s and (one.to_s is None or one.to_s > from_s)
-        )
+    tiers = [tier for tier in burn.tiers(past.objective) if past.model != OTHER_MODEL or tier.notify != "page"]
+    # Model `other` has no pages: the evaluation pages nobody for it alone either.
+    of = {tier.name: list(_firings(past, tier, moments)) for tier in tiers if tier.notify == "page"}
+    pages = [one for firings in of.values() for one in firings]
+    for tier in tiers:
+        firings = of.get(tier.name) or _firings(past, tier, moments, pages)
+        fired = tuple(one for one in firings if one.from_s <= to_s and (one.to_s is None or one.to_s > from_s))
         spans = (min(one.to_s or to_s, to_s) - max(one.from_s, from_s) for one in fired)
         yield TierReport(tier, fired, sum(spans))
 
 
-def _firings(past: Past, tier: Tier, moments: Counts) -> Iterator[Firing]:
-    """The stretches in which the tier fires. While it does not, only moments with enough bad events are asked about."""
+def _firings(past: Past, tier: Tier, moments: Counts, pages: Sequence[Firing] = ()) -> Iterator[Firing]:
+    """The stretches in which the tier fires, a ticket with these `pages` before it. Only moments at which it may begin,
+    or end, are asked about."""
     long, short = _Window(past, tier, moments, tier.long_s), _Window(past, tier, moments, tier.short_s)
-    possible = np.flatnonzero(long.bad >= tier.min_bad_events)
+    waits = _waits(pages, moments, after_s=tier.short_s)
+    may_begin = np.flatnonzero(_may_begin(tier, long, short) & ~waits)
+    may_end = np.flatnonzero(_may_end(tier, long, short))
     place, began_s = 0, None
     while True:
-        if began_s is None:
-            later = possible[np.searchsorted(possible, place) :]
-            if later.size == 0:
-                return
-            place = int(later[0])
-        elif place >= moments.size:
-            yield Firing(began_s, None)
-            return
-        firing = began_s is not None
+        at = may_begin if began_s is None else may_end
+        later = at[np.searchsorted(at, place) :]
+        if later.size == 0:
+            break
+        place, firing = int(later[0]), began_s is not None
         state = burn.next_state(tier, firing=firing, long=long.counts(place), short=short.counts(place))
         if state == "firing" and began_s is None:
             began_s = int(moments[place])
@@ -228,6 +229,35 @@ def _firings(past: Past, tier: Tier, moments: Counts) -> Iterator[Firing]:
             yield Firing(began_s, int(moments[place]))
             began_s = None
         place += 1
+    if began_s is not None:
+        yield Firing(began_s, None)
+
+
+def _waits(pages: Sequence[Firing], moments: Counts, *, after_s: int) -> Marks:
+    """The moments at which a ticket does not begin: a page of the same model fires, or did so long before."""
+    found: Marks = np.zeros(moments.size, dtype=np.bool_)
+    for one in pages:
+        ends_s = np.inf if one.to_s is None else one.to_s + after_s
+        found |= (moments >= one.from_s) & (moments < ends_s)
+    return found
+
+
+CLOSE = 1e-9
+"""So near to a factor only exact numbers can tell: such moments are asked about."""
+
+
+def _may_begin(tier: Tier, long: "_Window", short: "_Window") -> Marks:
+    """The moments at which both windows burn, or nearly so."""
+    needed = float(tier.bad_share_needed) * (1 - CLOSE)
+    enough: Marks = long.bad >= tier.min_bad_events
+    return enough & (long.bad * long.coverage >= needed * long.total) & (short.bad >= needed * short.total)
+
+
+def _may_end(tier: Tier, long: "_Window", short: "_Window") -> Marks:
+    """The moments at which the short window does not burn, or hardly, or there is nothing in the long one."""
+    needed = float(tier.bad_share_needed) * (1 + CLOSE)
+    quiet: Marks = (short.bad <= needed * short.total) | (long.total == 0)
+    return quiet
 
 
 class _Window:
@@ -237,11 +267,12 @@ class _Window:
         steps, begins = past.steps, _begins(moments, length_s, past.tick_s)
         self.good = _sums(_running(steps.start_s, steps.step_s, steps.good), moments, begins)
         self.bad = _sums(_running(steps.start_s, steps.step_s, steps.bad), moments, begins)
-        self._coverage = _coverage(past, moments, length_s)
+        self.total = self.good + self.bad
+        self.coverage = _coverage(past, moments, length_s)
         self._spans = _bad_spans(steps, moments, length_s, spread_s=tier.spread_s)
 
     def counts(self, place: int) -> WindowCounts:
-        figures = int(self.good[place]), int(self.bad[place]), float(self._coverage[place])
+        figures = int(self.good[place]), int(self.bad[place]), float(self.coverage[place])
         return WindowCounts(*figures, min(int(self._spans[place]), SPANS))
 
 

@@ -4,7 +4,7 @@ Times are the sender's, in nanoseconds since the epoch, as they came. A point wi
 counts from `start_ns` on, 0 when its sender does not say since when; one without is a delta over (start_ns, end_ns].
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import overload
@@ -20,6 +20,8 @@ MAX_COUNT = 1 << 40
 """The most events or values that one point may hold: sums of many points stay far inside 64 bits."""
 MAX_VALUE = 1e18
 """The largest gauge, counter, latency or sum taken, either way: sums of many stay finite."""
+FAILED = "failed"
+"""What stands for a latency where requests that failed are ranked: how long each took to do so."""
 
 
 class RejectedError(ValueError):
@@ -183,6 +185,36 @@ class SpanLatencies:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """One request as its span tells of it: ids, times, names and lengths, never content.
+
+    It ended at `end_ns` and took `took_s` in all. `latencies` is signal -> seconds, of those that its span knows;
+    `outcome` and `class_` are '' where it does not say.
+    """
+
+    resource: Resource
+    trace_id: str
+    span_id: str
+    model: str
+    class_: str
+    outcome: str
+    has_failed: bool
+    end_ns: int
+    took_s: float
+    latencies: Mapping[str, float]
+    input_tokens: int | None
+    output_tokens: int | None
+
+    @property
+    def end_s(self) -> int:
+        return self.end_ns // NS
+
+    def ranks(self) -> dict[str, float]:
+        """By what it may be among the worst, and how bad it is by that."""
+        return {**self.latencies, **({FAILED: self.took_s} if self.has_failed else {})}
+
+
+@dataclass(frozen=True, slots=True)
 class Tally:
     """How many points or spans met one fate."""
 
@@ -192,13 +224,15 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One body, read. `rejected` is the sender's fault and told to it; `ignored` is merely not for us."""
+    """One body, read. `worst` are some of its requests, to be looked at. `rejected` is the sender's fault and told to
+    it; `ignored` is merely not for us."""
 
     latencies: Sequence[LatencyPoint] = ()
     events: tuple[EventPoint, ...] = ()
     counters: tuple[CounterPoint, ...] = ()
     gauges: tuple[GaugePoint, ...] = ()
     spans: tuple[SpanLatencies, ...] = ()
+    worst: tuple[Request, ...] = ()
     rejected: tuple[Tally, ...] = ()
     ignored: tuple[Tally, ...] = ()
 

@@ -18,9 +18,16 @@ STREAM = "/api/v1/ticks"
 """An answer without an end."""
 OTLP = "/v1/"
 """Bodies in OTLP's own encodings have their own tests."""
-QUESTIONS = ("/api/v1/status", "/api/v1/percentiles", "/api/v1/burn", "/api/v1/budget", "/api/v1/alerts")
+QUESTIONS = (
+    "/api/v1/status",
+    "/api/v1/percentiles",
+    "/api/v1/burn",
+    "/api/v1/budget",
+    "/api/v1/alerts",
+    "/api/v1/whatif",
+)
 LOOKS = ("/metrics", "/healthz", "/readyz")
-CONTRADICTIONS = ("from: ", "step: ", "next: ", "instance: ")
+CONTRADICTIONS = ("from: ", "step: ", "next: ", "instance: ", "objective: ", "threshold: ")
 """What no schema can say of parameters that are each right."""
 
 

@@ -44,9 +44,9 @@ def test_the_past_is_read_once_a_tick_however_many_look(database: str, monkeypat
     read_for: list[int] = []
     honest = history.history
 
-    def counted(connection: Connection, *, until_s: int, recent: Any) -> history.History:
+    def counted(connection: Connection, *, until_s: int, **asked: Any) -> history.History:
         read_for.append(until_s)
-        return honest(connection, until_s=until_s, recent=recent)
+        return honest(connection, until_s=until_s, **asked)
 
     monkeypatch.setattr(history, "history", counted)
     clock = Clock()

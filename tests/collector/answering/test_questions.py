@@ -141,3 +141,22 @@ def test_the_document_names_every_route_its_parameters_and_its_faults(shared: tu
         assert problem.endswith("/Problem")
         assert all(parameter.get("description") for parameter in route["parameters"])
         assert {"service", "model", "environment", "limit"} <= {one["name"] for one in route["parameters"]}
+
+
+def test_another_target_is_replayed_over_what_is_stored(shared: tuple[Running, Path]) -> None:
+    running, _ = shared
+    question = "whatif?service=chat&objective=ttft&percentile=50&threshold=500ms"
+    body = ask(f"{running.url}/api/v1/{question}").body
+    found = answers.WhatIf.model_validate_json(body, strict=True)
+    assert found.promised is not None
+    assert found.asked is not None
+    assert (found.promised.target, found.asked.target) == (0.95, 0.5)
+    assert found.asked.basis == "counts"
+    assert found.asked.bad_share is not None
+    assert found.asked.bad_share.likely == 0.5
+    assert found.asked.remaining.likely > found.promised.remaining.likely
+    rough = answers.WhatIf.model_validate_json(ask(f"{running.url}/api/v1/{question[:-5]}1s").body, strict=True)
+    assert rough.asked is not None
+    assert rough.asked.basis == "histogram"
+    answer = ask(f"{running.url}/api/v1/whatif?service=chat&objective=ttft&percentile=200")
+    assert (answer.status, answer.json["error"].partition(":")[0]) == (422, "percentile")

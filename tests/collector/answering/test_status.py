@@ -166,3 +166,16 @@ def test_drifts_that_last_stand_beside_the_objectives() -> None:
         "kind": "server",
         "until_s": None,
     }
+
+
+def test_a_service_that_no_objective_speaks_of_is_told() -> None:
+    rows = [replace(percentile(model), service="search") for model in ("*", "n", "m")]
+    (found,) = status(SPECS, evaluation(rows=(percentile("m"), *rows)), ())["unjudged"]
+    assert found == {
+        "environment": "",
+        "service": "search",
+        "models": ["m", "n"],
+        "models_count": 2,
+        "signals": ["ttft"],
+    }
+    assert status(SPECS, None, ())["unjudged"] == status(SPECS, FULL, ())["unjudged"] == []

@@ -46,10 +46,10 @@ def alone(spans: list[bytes]) -> Counter[tuple[object, ...]]:
 
 def together(spans: list[bytes]) -> Counter[tuple[object, ...]]:
     """All that is read of the same spans at once."""
-    reading = SpanReading()
+    reading = SpanReading(WHO)
     reading.read(spans)
     found: Counter[tuple[object, ...]] = Counter()
-    for column in reading.columns(WHO):
+    for column in reading.columns():
         pairs = zip(column.ends_ns.tolist(), column.values_s.tolist(), strict=True)
         found.update((column.model, column.signal, end_ns, value_s) for end_ns, value_s in pairs)
     found.update({("rejected", tally.reason): tally.count for tally in reading.rejected.tallies()})
@@ -158,9 +158,9 @@ def test_models_beyond_the_limit_go_to_other() -> None:
         messages.span({signals.LATENCY_TTFT: 0.1, signals.REQUEST_MODEL: f"m{number}"}).SerializeToString()
         for number in range(MAX_COLUMNS + 20)
     ]
-    reading = SpanReading()
+    reading = SpanReading(WHO)
     reading.read(spans)
-    columns = list(reading.columns(WHO))
+    columns = list(reading.columns())
     assert len(columns) == MAX_COLUMNS + 1
     assert sum(column.values_s.size for column in columns) == MAX_COLUMNS + 20
     assert np.isclose(columns[-1].values_s, 0.1).all()

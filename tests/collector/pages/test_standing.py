@@ -6,6 +6,7 @@ from typing import Any
 from collector.answering.status import status
 from collector.pages.standing import Standing, lasting
 from collector.pages.standing import standing as worded
+from slo.burn import tiers
 from slo.objective import parse
 from tests.collector.answering import test_status as made
 
@@ -13,7 +14,7 @@ OBJECTIVE = made.SPECS[0].objectives[0]
 
 
 def standing(objective: Any, row: Any) -> Standing:
-    return worded(objective, row, shortest_s=300)
+    return worded(objective, row, shortest_s=300, tiers=tiers(objective))
 
 
 def row(found: Any, *alerts: Any) -> Any:
@@ -126,5 +127,6 @@ def test_windows_longer_than_the_period_are_left_out() -> None:
 def test_percentiles_are_those_of_the_shortest_and_of_a_settled_window() -> None:
     rows = tuple(replace(made.percentile("m"), window_s=window_s) for window_s in (60, 300, 3600, 86400))
     found = status(made.SPECS, made.evaluation(budgets=(made.budget("m"),), rows=rows), ())["objectives"][0]
-    assert [line.window for line in worded(OBJECTIVE, found, shortest_s=60).latencies] == ["1m", "1h"]
-    assert [line.window for line in worded(OBJECTIVE, found, shortest_s=3600).latencies] == ["1h"]
+    for shortest_s, windows in ((60, ["1m", "1h"]), (3600, ["1h"])):
+        said = worded(OBJECTIVE, found, shortest_s=shortest_s, tiers=tiers(OBJECTIVE))
+        assert [line.window for line in said.latencies] == windows

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from collector.answering.status import status
+from collector.judging.evaluate import Evaluation
+from collector.pages.filters import Filters
 from collector.pages.history import History, Points, empty
 from collector.pages.view import LONG_LIST, MAX_ALERTS, MAX_DRIFTS, MAX_MODELS, Page, Seen, page, verdict
 from collector.values.alerting import Alert
@@ -29,7 +31,7 @@ def seen(found: Any = made.FULL, *alerts: Alert, past: History = NO_PAST, specs:
 
 def objective(name: str, state: str, *, remaining: float = 0.5, ends_s: float | None = None) -> dict[str, Any]:
     budget = {"remaining": remaining, "exhausted_in_s": ends_s}
-    return {"objective": name, "state": state, "period_s": 86400, "budget": budget}
+    return {"service": "chat", "objective": name, "state": state, "period_s": 86400, "budget": budget}
 
 
 VERDICTS = {
@@ -121,9 +123,14 @@ def test_before_the_first_evaluation_there_is_a_page_too() -> None:
 
 def many(count: int) -> Page:
     """A page about one objective of so many models, of which one in the middle is over its budget."""
+    return seen(many_of(count))
+
+
+def many_of(count: int) -> Evaluation:
+    """An evaluation of so many models, of which one in the middle is over its budget."""
     models = [f"m{number:03}" for number in range(count)]
     budgets = [made.budget(model, remaining=-0.5 if model == models[count // 2] else 0.9) for model in models]
-    return seen(made.evaluation(budgets=(made.budget("*"), *budgets)))
+    return made.evaluation(budgets=(made.budget("*"), *budgets))
 
 
 def test_of_more_models_than_people_read_the_worst_are_shown_and_the_rest_counted() -> None:
@@ -157,3 +164,41 @@ def test_of_many_drifts_those_that_shifted_most_are_told() -> None:
     drifts = tuple(replace(DRIFT, model=f"m{number}", effect=0.1 * number) for number in range(MAX_DRIFTS + 3))
     found = seen(replace(made.FULL, drifts=drifts)).drifts
     assert [line.who for line in found] == [f"m{number}" for number in range(MAX_DRIFTS + 2, 2, -1)]
+
+
+TWO = parse(
+    "service: chat\nobjectives: [{name: ttft, signal: ttft, percentile: 95, threshold: 1s}]\n---\n"
+    "service: search\nobjectives: [{name: ttft, signal: ttft, percentile: 95, threshold: 1s}]\n"
+)
+
+
+def test_objectives_stand_by_service_and_are_named_with_it() -> None:
+    search = [replace(made.budget("*", remaining=-0.5), service="search"), made.budget("*")]
+    found = seen(made.evaluation(budgets=tuple(search)), specs=TWO)
+    assert [(group.service, group.told) for group in found.groups] == [
+        ("chat", "1 objective"),
+        ("search", "1 objective, 1 budget spent"),
+    ]
+    assert found.verdict.detail == "search ttft has used 150 % of its budget."
+    assert (found.services_told, found.is_filterable) == ("chat, search", True)
+
+
+def test_a_page_of_a_choice_says_so_and_shows_no_more() -> None:
+    seen_all = Seen(TWO, status(TWO, None, ()), NO_PAST, (made.firing(),), 10, filters=Filters(service="search"))
+    found = page(seen_all)
+    assert [card.service for card in found.cards] == ["search"]
+    assert (found.total, found.active) == (2, [])
+    assert list(found.choices.services) == ["chat", "search"]
+    nothing = page(replace(seen_all, filters=Filters(service="voice")))
+    assert (nothing.cards, nothing.verdict.title) == ([], "Nothing matches")
+
+
+def test_services_without_an_objective_are_told_with_what_they_send() -> None:
+    rows = [replace(made.percentile(f"m{number}"), service="search") for number in range(7)]
+    engine: Points = [(made.AT_S, 0.2)]
+    past = past_of(gauges={("voice", KV_OCCUPANCY.sql): engine, ("chat", KV_OCCUPANCY.sql): engine})
+    found = seen(made.evaluation(rows=tuple(rows)), past=past).unjudged
+    assert [(one.service, one.told) for one in found] == [
+        ("search", "sends ttft of m0, m1, m2, m3 and m4 and 2 more"),
+        ("voice", "sends figures of its engine"),
+    ]

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from collector.judging.evaluate import evaluate
+from collector.judging.evaluate import Given, evaluate
 from collector.replaying import replay
 from collector.replaying.replay import Firing, Known, Past, Steps, replayed
 from collector.values.alerting import Alert, AlertKey
@@ -62,6 +62,7 @@ def evaluated(events: list[Event]) -> tuple[dict[str, list[Firing]], dict[int, f
     """Firings by tier, and the budget left at each tick, as the evaluation finds them tick by tick."""
     windows = scene.windows(now_s=START_S)
     alerts: dict[AlertKey, Alert] = {}
+    ended: dict[AlertKey, Alert] = {}
     firings: dict[str, list[Firing]] = {}
     left: dict[int, float] = {}
     at = {start_s: (good, bad) for start_s, good, bad in events}
@@ -71,8 +72,9 @@ def evaluated(events: list[Event]) -> tuple[dict[str, list[Firing]], dict[int, f
         judged = (scene.slo(start_s, good, bad),) if start_s in at else ()
         windows.add(Deltas(slo=judged, known=scene.known(start_s, now_s), instances=(scene.heard(START_S, now_s),)))
         windows.advance(now_s)
-        found = evaluate(windows, alerts=alerts, now_s=now_s)
+        found = evaluate(windows, alerts=alerts, now_s=now_s, given=Given(ended=tuple(ended.values())))
         alerts = {one.key: one for one in found.alerts if one.state != "resolved"}
+        ended |= {one.key: one for one in found.alerts if one.state == "resolved"}
         for one in found.transitions:
             if one.key.model == ALL_MODELS and one.key.tier:
                 mine = firings.setdefault(one.key.tier, [])

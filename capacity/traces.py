@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from random import Random
 from typing import TextIO
@@ -68,7 +68,10 @@ def _rows(lines: Iterable[str], named: str, *, is_json: bool) -> Iterator[Row]:
     ahead = iter(lines)
     first = next(ahead, "")
     if not is_json and _is_rate(first):
-        yield from _drawn([first, *ahead], named)
+        rates = [first, *islice(ahead, MAX_ROWS)]
+        if len(rates) > MAX_ROWS:
+            raise WorkloadError(f"{named} holds more than {MAX_ROWS} rates: use a part of it")
+        yield from _drawn(rates, named)
         return
     whole = _chained(first, ahead)
     read_rows: Iterable[Mapping[str, object]] = (

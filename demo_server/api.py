@@ -159,7 +159,8 @@ def _add_admin(app: FastAPI, engine: Engine) -> None:
     @app.post("/admin/batch")
     async def change_batch(request: Request) -> JSONResponse:
         _require_loopback(request)
-        engine.set_policy(engine.policy.changed(**_limits(await _json_object(request))))
+        limits = _limits(await _json_object(request))
+        engine.set_policy(engine.policy.changed(**limits))  # of the policy as it is by now: bodies take their time
         return batch_now()
 
 

@@ -72,14 +72,14 @@ def beyond(of: tuple[str, ...], values_s: Floats, at_ns: int) -> Sequence[int]:
         return ()
     at = np.flatnonzero(values_s > floor)
     places: list[int] = at[np.argsort(values_s[at])][-MAX_WORST:].tolist()
-    for value in values_s[places].tolist():
+    for value in set(values_s[places].tolist()).difference(highest):  # a body that comes again is not ten bodies
         (heappush if len(highest) < MAX_HIGHEST else heappushpop)(highest, value)
     return places
 
 
 @lru_cache(maxsize=MAX_FLOORS)
 def _highest(_of: tuple[str | int, ...]) -> list[float]:
-    """The highest values that were met, as a heap."""
+    """The highest values that were met, each once, as a heap."""
     return []
 
 

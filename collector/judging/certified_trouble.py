@@ -33,6 +33,8 @@ def wanted(
         if spec is None or most is None:
             continue
         rates = _rates(windows.recent, service, at_s)
+        if rates is None:
+            continue
         key = AlertKey(ABOVE_CERTIFIED, *service)
         stands = state(key, (lasting(trouble, rates > most, tick_s=tick_s),), alerts=alerts)
         if stands is not None:
@@ -44,9 +46,12 @@ def _most(certified_rps: CertifiedRps, service: Service) -> float | None:
     return certified_rps.get(service, certified_rps.get(("", name)))
 
 
-def _rates(recent: Recent, service: Service, at_s: Counts) -> Floats:
-    """Requests a second that something was computed for, in the window that ends at each moment."""
+def _rates(recent: Recent, service: Service, at_s: Counts) -> Floats | None:
+    """Requests a second that something was computed for, in the window that ends at each moment; None where more moves
+    than is kept."""
     trails = recent.trails(REQUESTS.sql, (service, ""))
+    if () not in trails:
+        return None
     refused = (trails[part] for part in ((outcome,) for outcome in NO_LOAD) if part in trails)
     everything = trails[()].sums(CERTIFIED_WINDOW_S, at_s=at_s)
     load: Floats = everything - sum(trail.sums(CERTIFIED_WINDOW_S, at_s=at_s) for trail in refused)

@@ -36,7 +36,7 @@ class FileTransaction:
         self._connection = connection
 
     async def commit(self) -> None:
-        await self._connection.end(commits=True)
+        await self._connection.commit()
 
 
 class FileConnection:
@@ -55,7 +55,7 @@ class FileConnection:
 
     async def run_sync(self, fn: Callable[Concatenate[Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """The answer of `fn`, called with SQLAlchemy's connection in a thread."""
-        work = functools.partial(self._done, fn, *args, **kwargs)
+        work = functools.partial(self._worked, fn, *args, **kwargs)
         self._works = works = asyncio.get_running_loop().run_in_executor(self._threads, work)
         try:
             return await asyncio.shield(works)
@@ -69,26 +69,35 @@ class FileConnection:
         try:
             transaction = FileTransaction(self)
             yield transaction
-            await self.end(commits=True)
+            await self.commit()
         finally:
             if self._is_free:
-                await self.end(commits=False)
+                await self._end(_roll_back)
 
-    async def end(self, *, commits: bool) -> None:
-        """End the transaction, if the first piece of work has begun it."""
+    async def commit(self) -> None:
+        """Make the transaction stay, if the first piece of work has begun one."""
+        await self._end(_commit)
+
+    async def _end(self, how: Callable[[Connection], None]) -> None:
         if self._in_transaction:
-            await self.run_sync(_commit if commits else _roll_back)
+            await self.run_sync(how)
 
     async def close(self) -> None:
-        """Let the connection go, which undoes what was not committed."""
+        """Let the connection go, which undoes what was not committed; also when whoever asks for it goes away."""
         if not self._is_free and self._works is not None:
-            self._works.add_done_callback(lambda _: self._close())
+            self._works.add_done_callback(lambda _: self._close_beside())
         elif self._in_transaction:
-            await asyncio.get_running_loop().run_in_executor(self._threads, self._close)
+            await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._threads, self._close))
         else:
             self._close()
 
-    def _done(self, fn: Callable[..., T], *args: object, **kwargs: object) -> T:
+    def _close_beside(self) -> None:
+        try:
+            self._threads.submit(self._close)
+        except RuntimeError:  # the engine has been disposed of meanwhile
+            self._close()
+
+    def _worked(self, fn: Callable[..., T], *args: object, **kwargs: object) -> T:
         if self._connection is None:
             self._connection = self._engine.connect().execution_options(**self._options)
         if not self._connection.in_transaction():

@@ -140,6 +140,9 @@ def test_no_trace_is_longer_than_can_be_held(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "a.csv").write_text("time_s\n" + "1\n" * 4)
     with pytest.raises(WorkloadError, match="holds more than 3 requests: use a part of it"):
         read("--trace", tmp_path / "a.csv")
-    (tmp_path / "rates.csv").write_text(RATES)
+    (tmp_path / "rates.csv").write_text("".join(RATES.splitlines(keepends=True)[:3]))
     with pytest.raises(WorkloadError, match="makes more than 3 requests: use a part of it"):
+        read("--trace", tmp_path / "rates.csv")
+    (tmp_path / "rates.csv").write_text(RATES)
+    with pytest.raises(WorkloadError, match="holds more than 3 rates: use a part of it"):
         read("--trace", tmp_path / "rates.csv")

@@ -116,5 +116,8 @@ def test_a_foreign_span_that_is_shorter_than_ten_of_its_hour_is_passed_over() ->
     for number in range(4):
         assert told(*(number + part / 10 for part in range(8))) == [number + 0.5, number + 0.6, number + 0.7]
     assert told(0.1, 0.2, 0.3, 0.4, 3.65) == [3.65]
+    for _ in range(10):
+        told(5.0, service="resent")  # a sender that is not answered sends the same again
+    assert told(4.9, service="resent") == [4.9]
     assert told(0.1, 0.2, 0.3, 0.4, 0.5, service="another") == [0.3, 0.4, 0.5]
     assert told(0.1, 0.2, 0.3, 0.4, 0.5, at_s=T0 + 7201) == [0.3, 0.4, 0.5]

@@ -86,3 +86,8 @@ def test_a_certificate_of_no_environment_is_one_of_any_and_others_are_nobodys() 
     prod = [CounterRow("prod", *(getattr(row, name) for name in CounterRow.__slots__[1:])) for row in busy]
     assert told(prod)
     assert told(prod, certified_rps={("", "chat"): 1.0, ("prod", "chat"): 2.0}) == []
+
+
+def test_where_more_moves_than_is_kept_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collector.windowing.recent.MAX_TRAILS", 0)
+    assert told(requests(9.0)) == []

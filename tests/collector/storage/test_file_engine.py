@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.pool import QueuePool
 
 from collector.storage import file_engine
 from collector.storage.database import database_url, open_database, reading
@@ -40,6 +41,18 @@ def run(folder: Path, story: Callable[[FileEngine], Awaitable[None]]) -> None:
 
 def add(connection: Connection, digest: bytes) -> None:
     connection.execute(ADD, {"digest": digest})
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not happened():  # noqa: ASYNC110  another thread's time
+            await asyncio.sleep(0.01)
+
+
+def held_by_somebody(engine: FileEngine) -> bool:
+    pool = engine.sync_engine.pool
+    assert isinstance(pool, QueuePool)
+    return pool.checkedout() > 0
 
 
 def forever(connection: Connection) -> None:
@@ -182,3 +195,25 @@ def test_work_that_does_not_end_is_left_behind_and_undone_when_it_does(
 
     run(tmp_path, story)
     assert held(tmp_path) == [b"b"]
+
+
+def test_a_connection_is_given_back_though_whoever_lets_it_go_goes_away(tmp_path: Path) -> None:
+    gate = threading.Event()
+
+    async def reads(engine: FileEngine) -> None:
+        async with engine.connect() as connection:
+            await connection.run_sync(Connection.scalar, text("SELECT 7"))
+            engine._threads.submit(gate.wait, 30)  # the only thread has something else to do
+
+    async def story() -> None:
+        engine = FileEngine(create_engine(f"sqlite:///{tmp_path}/a.db", poolclass=QueuePool), 1)
+        leaving = asyncio.create_task(reads(engine))
+        await until(lambda: held_by_somebody(engine) and engine._threads._work_queue.qsize() > 0)
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+        gate.set()
+        await until(lambda: not held_by_somebody(engine))
+        await engine.dispose()
+
+    asyncio.run(story())

@@ -15,11 +15,13 @@ def put(path: Path, text: str) -> Path:
     `/dev/stdout`, is written to and never replaced by a file. Raises OSError, which names the place that cannot be
     written to.
     """
+    real = Path(os.path.realpath(path))
+    real.parent.mkdir(parents=True, exist_ok=True)
     try:
         if is_stream(path):
             path.write_text(text, encoding="utf-8")
         else:
-            _replace(Path(os.path.realpath(path)), text)
+            _replace(real, text)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
     return path
@@ -31,7 +33,6 @@ def is_stream(path: Path) -> bool:
 
 
 def _replace(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         new = Path(file.name)
     try:

@@ -14,6 +14,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import create_engine, event, make_url
@@ -210,24 +211,24 @@ def _engine(url: URL, *, command_timeout_s: float) -> AnyEngine:
 def in_place(path: str) -> Callable[[], None]:
     """A look whether the file of this moment still lies there; raises OSError where it does not.
 
-    Asked before each transaction, for SQLite would go on writing into a file that was deleted, and what was acknowledged
-    would be gone; and before each connection, for one to the file that replaced it would take the log beside it for its
-    own, and write what is in there over that file.
+    Asked before each transaction, for SQLite would go on writing into a file that was deleted, and what was
+    acknowledged would be gone; and before each connection, for one to the file that replaced it would take the log
+    beside it for its own, and write what is in there over that file.
     """
 
-    def file() -> tuple[int, int]:
-        found = Path(path).stat()
+    def file() -> tuple[int, int] | None:
+        try:
+            found = Path(path).stat()
+        except FileNotFoundError:
+            return None
         return found.st_dev, found.st_ino
 
     started_with = file()
 
     def look() -> None:
-        try:
-            gone = file() != started_with
-        except FileNotFoundError:
-            gone = True
-        if gone:
-            raise OSError(f"the file {path} was deleted or replaced: put it back, or restart the collector")
+        if started_with is None or file() != started_with:
+            right = f"put it back; or stop the collector, remove {path}-wal and {path}-shm, and start it again"
+            raise OSError(f"the file {path} was deleted or replaced: {right}")
 
     return look
 

@@ -175,6 +175,40 @@ def test_a_file_that_was_deleted_or_replaced_takes_nothing_more(tmp_path: Path, 
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_what_is_put_in_the_place_of_the_file_stays_as_it_was_put(tmp_path: Path, replaced: bool) -> None:
+    """A connection to it would take the log beside it for its own, and write that over it."""
+    path, backup = tmp_path / "a.db", tmp_path / "backup.db"
+
+    async def scenario() -> None:
+        engine = await open_database(database_url(str(path)))
+        async with engine.begin() as connection:
+            await connection.run_sync(Connection.execute, text("INSERT INTO batch VALUES (x'00', 1)"))
+        path.unlink()
+        if replaced:
+            path.write_bytes(backup.read_bytes())
+        for _ in range(3):
+            with pytest.raises(OSError, match="deleted or replaced"):
+                await _counted(engine)
+        await engine.dispose()
+
+    asyncio.run(_made(backup))
+    asyncio.run(scenario())
+    assert path.exists() == replaced
+    if replaced:
+        assert path.read_bytes() == backup.read_bytes()
+
+
+async def _counted(engine: AnyEngine) -> None:
+    async with engine.connect() as connection:
+        await reading(connection)
+        await connection.run_sync(Connection.execute, text("SELECT count(*) FROM batch"))
+
+
+async def _made(path: Path) -> None:
+    await (await open_database(database_url(str(path)))).dispose()
+
+
 def test_a_file_has_one_collector_and_any_number_of_readers(tmp_path: Path) -> None:
     url = database_url(str(tmp_path / "a.db"))
     (tmp_path / "a.db").touch()

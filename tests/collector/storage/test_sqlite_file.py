@@ -86,6 +86,7 @@ def test_commits_alone_bring_the_log_back(tmp_path: Path) -> None:
 
 def test_the_watch_looks_until_it_is_told_to_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_file, "LOOK_S", 0.01)
+    (tmp_path / "a.db").touch()
     seen: list[bool] = []
 
     def cut(_url: object, *, warned: bool) -> bool:
@@ -146,3 +147,26 @@ def test_a_few_free_pages_are_kept_for_what_comes(tmp_path: Path) -> None:
 def test_a_file_that_is_no_database_is_nobodys_fault_here(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_text("nothing of the sort" * 100)
     assert sqlite_file.give_back(database_url(str(tmp_path / "a.db"))) is False
+
+
+def test_a_file_that_was_put_in_the_place_of_another_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, looked = tmp_path / "a.db", list[object]()
+    after(str(path))
+    monkeypatch.setattr(sqlite_file, "LOOK_S", 0.01)
+    monkeypatch.setattr(sqlite_file, "give_back", looked.append)
+
+    async def story() -> None:
+        watching = asyncio.create_task(sqlite_file.watch(database_url(str(path))))
+        while not looked:  # noqa: ASYNC110  the loop under test tells nobody
+            await asyncio.sleep(0.01)
+        path.rename(tmp_path / "moved.db")
+        await asyncio.sleep(0.05)
+        looked.clear()
+        path.write_bytes(b"another")
+        await asyncio.sleep(0.1)
+        watching.cancel()
+
+    asyncio.run(story())
+    assert looked == []

@@ -154,6 +154,7 @@ LIMITS: dict[str, dict[str, str]] = {
     "hindsight": {
         "KEPT_S": "what another target would have cost is answered anew after it",
         "MAX_KEPT": "such answers that are kept; of more, the oldest goes",
+        "MAX_ASKED": "such questions that run or wait at once; beyond it 503, ask again later",
         "MAX_TEXT": "characters of a percentile or a threshold in the page's URL; the rest is cut",
     },
     "worst_spans": {

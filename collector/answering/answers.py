@@ -304,7 +304,7 @@ class TierCost(_Answer):
     factor: float
     can_fire: bool = Field(description="false where even nothing but bad events would not make it fire")
     times: Bounded = Field(description="how often it would have begun to fire")
-    firing_s: int
+    firing_s: Bounded
 
 
 class Cost(_Answer):
@@ -320,7 +320,7 @@ class Cost(_Answer):
     bad: Bounded
     bad_share: Bounded | None = Field(description="null without events")
     remaining: Bounded = Field(description="budget left at the end; below 0 is overspent")
-    lowest: float
+    lowest: Bounded = Field(description="the least budget that was left at any moment")
     lowest_at_s: int
     tiers: list[TierCost]
 

@@ -196,6 +196,9 @@ class WhatIfAsked(_Asked):
 
     service: Text = Field(description="service.name", examples=["chat"])
     objective: Text = Field(description="name of the objective", examples=["ttft"])
+    environment: Text | None = Field(
+        None, description="whose past; empty for none; needed where the service is heard from several"
+    )
     percentile: Text = Field("", description="percent of the events to be good; as promised when left out")
     threshold: Text = Field("", description="in the signal's unit, as 400ms or 90%; as promised when left out")
 

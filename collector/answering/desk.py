@@ -148,27 +148,36 @@ class Desk:
     async def page(self, filters: Filters = EVERYTHING) -> view.Page:
         """The page as values, made once for everybody who asks for the same objectives."""
         async with self._drawing:
-            seen = await self._seen()
-            page = self._pages.get(filters)
-            if page is None:
-                while len(self._pages) >= MAX_PAGES:
-                    self._pages.pop(next(iter(self._pages)))
-                # Beside the loop: a thousand rows take a while.
-                page = await asyncio.to_thread(view.page, replace(seen, filters=filters))
-                self._pages[filters] = page
+            return await self._drawn(await self._seen(), filters)
+
+    async def _drawn(self, seen: view.Seen, filters: Filters) -> view.Page:
+        """The page of these filters; `_drawing` is held."""
+        page = self._pages.get(filters)
+        if page is None:
+            while len(self._pages) >= MAX_PAGES:
+                self._pages.pop(next(iter(self._pages)))
+            # Beside the loop: a thousand rows take a while.
+            page = await asyncio.to_thread(view.page, replace(seen, filters=filters))
+            self._pages[filters] = page
         return page
 
     async def drill(self, service: str, objective: str, query: Mapping[str, str]) -> tuple[view.Page, Drill] | None:
-        """The page about one objective, and the page that it belongs to; None when there is no such objective."""
-        page = await self.page()
-        card = next((one for one in page.cards if (one.service, one.name) == (service, objective)), None)
+        """The page about one objective, and the page that it belongs to; None when there is no such objective. Of
+        several environments it is the one that the query names, else the first."""
+        # One scene for all of it: specs may change while the past is read.
+        async with self._drawing:
+            seen = await self._seen()
+            page = await self._drawn(seen, EVERYTHING)
+        mine = [one for one in page.cards if (one.service, one.name) == (service, objective)]
+        where = query.get("environment")
+        card = next((one for one in mine if where is None or one.environment == where), None)
         if card is None:
             return None
         asked = await self.hindsight.of(card, query, now_s=self.ticks.clock())
-        return page, drill(await self._seen(), page, card, asked)
+        return page, await asyncio.to_thread(drill, seen, page, card, asked)
 
     async def _seen(self) -> view.Seen:
-        """What pages are made from now."""
+        """What pages are made from now; `_drawing` is held, or a page of before would be kept as one of now."""
         past, made = await self.past(), await self._current()
         if self._scene is None or self._scene[0] is not made or self._scene[1] is not past:
             tick_s, deliveries = self.store.ledger.plan.tick_s, self.ticks.notifier.deliveries

@@ -28,7 +28,7 @@ def _cost(cost: Cost) -> dict[str, Any]:
         "bad": asdict(cost.bad),
         "bad_share": None if cost.bad_share is None else asdict(cost.bad_share),
         "remaining": asdict(cost.remaining),
-        "lowest": cost.lowest,
+        "lowest": asdict(cost.lowest),
         "lowest_at_s": cost.lowest_at_s,
         "tiers": [_tier(one) for one in cost.tiers],
     }
@@ -42,5 +42,5 @@ def _tier(cost: TierCost) -> dict[str, Any]:
         "factor": float(tier.factor),
         "can_fire": tier.bad_share_needed < 1,
         "times": asdict(cost.times),
-        "firing_s": cost.firing_s,
+        "firing_s": asdict(cost.firing_s),
     }

@@ -20,6 +20,8 @@ from collector.values.alerting import CAUSE, Alert
 from collector.values.verdicts import DriftRow
 from slo.signals import ALL_MODELS, DRIFT_OF_MIX, SIGNALS
 
+DOES = {"page": "pages", "ticket": "opens a ticket", "none": "is noted"}
+"""What an alert does when it fires, by whom it notifies."""
 _URGENCY = {"page": 0, "ticket": 1, "notice": 2, "pending": 3}
 _REMEDIES = {"refuses": ": look at its address and credentials", "away": ": it is tried again"}
 _TONES: dict[str, Tone] = {"page": "bad", "ticket": "warn"}

@@ -1,6 +1,7 @@
 """What the page about one objective says beyond its card: each alert tier with both of its windows, the chart at large,
 its own alerts, what another target would have cost, and its worst requests. Pure."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,6 @@ MAX_WORST = 10
 """Requests told on the page."""
 MAX_SAMPLES = 12
 """Values of the chart that stand beside it as a table."""
-_DOES = {"page": "pages", "ticket": "opens a ticket", "none": "is noted"}
 _STATES: dict[str, tuple[Tone, str]] = {
     "firing": ("bad", "firing"),
     "pending": ("warn", "the long window burns, the short one not yet"),
@@ -59,7 +59,7 @@ class TierLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Worst:
+class WorstLine:
     """One of the worst requests. `tone` is bad when it broke the promise."""
 
     value: str
@@ -89,7 +89,7 @@ class Drill:
     samples: Sequence[tuple[str, str]]
     active: Sequence[Line]
     ended: Sequence[Line]
-    worst: Sequence[Worst]
+    worst: Sequence[WorstLine]
     worst_by: str
     worst_of: str
     form: Form
@@ -191,7 +191,7 @@ def _tier(tier: burn.Tier, row: Facts, *, now_s: int) -> TierLine:
     spent, long = percent_text(round(tier.budget_spent, 3)), duration_text(tier.long_s)
     return TierLine(
         name=tier.name,
-        does=f"{_DOES[tier.notify]} at {spent} of the budget in {long}",
+        does=f"{alert_lines.DOES[tier.notify]} at {spent} of the budget in {long}",
         long=_rate(windows.get(tier.long_s), tier, tier.long_s),
         short=_rate(windows.get(tier.short_s), tier, tier.short_s),
         factor=words.burn(float(tier.factor)),
@@ -245,14 +245,14 @@ def _value(figure: float | None, unit: str) -> str:
 def _samples(seen: Seen, card: Card, objective: Objective, rows: Sequence[Facts]) -> list[tuple[str, str]]:
     """Values of the chart, evenly spread, the latest first."""
     points = pictures.points(seen.history, objective, rows[: view.MAX_MODELS], key=(card.environment, card.service))
-    step = max(len(points) // MAX_SAMPLES, 1)
+    step = max(math.ceil(len(points) / MAX_SAMPLES), 1)
     unit = card.picture.unit
     return [
         (alert_lines.clock(at_s), _value(value, unit)) for at_s, value in list(reversed(points))[::step][:MAX_SAMPLES]
     ]
 
 
-def _worst(request: Request, objective: Objective) -> Worst:
+def _worst(request: Request, objective: Objective) -> WorstLine:
     value, limit = request.latencies.get(objective.signal), objective.threshold
     is_bad = request.has_failed or (value is not None and limit is not None and value > limit)
     tokens = (
@@ -260,7 +260,7 @@ def _worst(request: Request, objective: Objective) -> Worst:
         for number, what in ((request.input_tokens, "in"), (request.output_tokens, "out"))
         if number is not None
     )
-    return Worst(
+    return WorstLine(
         value=_value_told(request, objective),
         tone="bad" if is_bad else "none",
         when=alert_lines.clock(request.end_s),

@@ -6,7 +6,7 @@ An objective is one card: over all its models first, and each model below when t
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from collector.pages import alert_lines, filters
 from collector.pages.alert_lines import Line
@@ -288,7 +288,7 @@ def _card(seen: Seen, objective: Objective, rows: Sequence[Facts], *, environmen
     whole, *models = (standing(objective, row, shortest_s=shortest_s, tiers=tiers) for row in (first, *shown))
     return Card(
         anchor=f"{service}-{objective.name}",
-        url=f"/objectives/{quote(service, safe='')}/{quote(objective.name, safe='')}",
+        url=_url(service, objective.name, environment),
         service=service,
         environment=environment,
         name=objective.name,
@@ -302,6 +302,11 @@ def _card(seen: Seen, objective: Objective, rows: Sequence[Facts], *, environmen
         corner="" if whole.latencies else _window_shown(models),
         picture=picture(seen.history, objective, (first, *shown), key=(environment, service)),
     )
+
+
+def _url(service: str, objective: str, environment: str) -> str:
+    path = f"/objectives/{quote(service, safe='')}/{quote(objective, safe='')}"
+    return f"{path}?{urlencode({'environment': environment})}" if environment else path
 
 
 def _readable(rows: Sequence[Facts]) -> Sequence[Facts]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from collector.pages.alert_lines import DOES
 from collector.pages.standing import Tone
 from collector.replaying.whatif import HISTOGRAM, Bounded, Cost, WhatIf
 from collector.values import words
@@ -100,7 +101,7 @@ def _rows(costs: Sequence[Cost]) -> list[Row]:
         _row("promise", costs, lambda cost: Cell(words.promise(cost.objective))),
         _row("bad events", costs, _bad),
         _row("budget spent", costs, _spent),
-        _row("least budget left", costs, lambda cost: _left(cost.lowest)),
+        _row("least budget left", costs, _left),
     ]
     names = dict.fromkeys(tier.tier.name for cost in costs for tier in cost.tiers)
     return rows + [_row(f"{name} alert", costs, partial(_fired, name)) for name in names]
@@ -123,21 +124,24 @@ def _spent(cost: Cost) -> Cell:
     return Cell(words.share(spent.likely), _bounds(spent, words.share), tone, 100 * min(max(spent.likely, 0.0), 1.0))
 
 
-def _left(lowest: float) -> Cell:
-    return Cell(words.share(lowest), tone="bad" if lowest <= 0 else "none")
+def _left(cost: Cost) -> Cell:
+    lowest = cost.lowest
+    return Cell(words.share(lowest.likely), _bounds(lowest, words.share), "bad" if lowest.likely <= 0 else "none")
 
 
 def _fired(name: str, cost: Cost) -> Cell:
     tier = next((one for one in cost.tiers if one.tier.name == name), None)
     if tier is None:
         return Cell("would not exist: no share of bad events could reach it")
-    does = {"page": "pages", "ticket": "opens a ticket", "none": "is noted"}[tier.tier.notify]
-    after = f"{does} above {words.burn(float(tier.tier.factor))} over {duration_text(tier.tier.long_s)}"
+    after = (
+        f"{DOES[tier.tier.notify]} above {words.burn(float(tier.tier.factor))} over {duration_text(tier.tier.long_s)}"
+    )
     if not tier.times.likely:
         return Cell("would not have fired" + ("" if tier.times.is_exact else ", or might have"), after)
     times = "once" if tier.times.likely == 1 else f"{tier.times.likely:.0f} times"
-    bounds = _bounds(tier.times, words.count)
-    told = ", ".join(filter(None, (f"{words.duration(tier.firing_s)} in all", bounds, after)))
+    in_all, reach = f"{words.duration(tier.firing_s.likely)} in all", _bounds(tier.firing_s, words.duration)
+    in_all += f" ({reach})" if reach else ""
+    told = ", ".join(filter(None, (_bounds(tier.times, words.count), in_all, after)))
     return Cell(times, told, "bad" if tier.tier.notify == "page" else "warn")
 
 

@@ -91,7 +91,7 @@ def read(connection: Connection, specs: Sequence[Spec]) -> Read:
             if not mine:
                 untold.append(Untold(spec.service, objective.name, _why(objective)))
     fired = list(_fired(connection, {spec.service for spec in specs}))
-    from_s, to_s = on_own_stack(connection, lambda: _reach(pasts))
+    from_s, to_s = on_own_stack(connection, lambda: reach(pasts))
     return Read(from_s, to_s, pasts, untold, fired)
 
 
@@ -106,7 +106,7 @@ def _check(connection: Connection) -> None:
             raise UnusableDatabaseError(f"it holds no column {column}: start this release's collector on it once")
 
 
-def _reach(pasts: Sequence[Past]) -> tuple[int, int]:
+def reach(pasts: Sequence[Past]) -> tuple[int, int]:
     """The first and the last moment that anything is known of; both 0 when nothing is."""
     held = [some for past in pasts for some in (past.steps, past.known) if some.start_s.size]
     starts = (int(some.start_s.min()) for some in held)

@@ -3,8 +3,9 @@
 The past is replayed by the rules of the evaluation (`replay`), once as promised and once as asked. Where events were
 judged at their source by the very same threshold the answer is exact. Where they are read off histograms, those in the
 bucket that the threshold cuts may be good or bad: so each replay is done three times, with them as they likely were,
-all of them good, and all of them bad, and every figure comes with what it is at least and at most. A histogram also
-lacks those that still wait for their value, or got none: as many more as were counted at the source may be bad too.
+all of them good, and all of them bad. Bad events and budgets lie between what these find; of alerts the most and the
+least that any of the three finds is told. A histogram also lacks those that still wait for their value, or got none: as
+many more as were counted at the source may be bad too, and widen shares and budgets; no alert is replayed with them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +15,7 @@ from decimal import Decimal
 import numpy as np
 
 from collector.errors import RefusedError
-from collector.replaying import replay
+from collector.replaying import replay, replay_past
 from collector.replaying.replay import Past, Report, TierReport
 from collector.replaying.replay_past import Read
 from collector.values.histogram import Counts
@@ -24,8 +25,8 @@ from slo.objective import Objective, Spec
 from slo.signals import ALL_MODELS, SIGNALS
 
 HISTOGRAM = "histogram"
-ASKED = "what-if"
-"""The name of the objective that was asked about, beside the one that was promised."""
+ASKED = "what if"
+"""The name of the objective that was asked about, beside the one that was promised: none that a spec may give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,14 @@ class TierCost:
 
     tier: Tier
     times: Bounded
-    firing_s: int
+    firing_s: Bounded
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What one promise would have cost. Shares are of 1; `bad_share` is None without events. `missing` are events that
-    were counted at the source and that the histograms lack: the bounds take them for bad, alerts do not know them."""
+    were counted at the source and that the histograms lack: the bounds take them for bad, `lowest` only at the end, and
+    alerts do not know them."""
 
     objective: Objective
     basis: str
@@ -62,7 +64,7 @@ class Cost:
     bad: Bounded
     bad_share: Bounded | None
     remaining: Bounded
-    lowest: float
+    lowest: Bounded
     lowest_at_s: int
     tiers: Sequence[TierCost]
 
@@ -79,9 +81,10 @@ class WhatIf:
     why: str = ""
 
 
-def question(spec: Spec, objective: Objective, *, percentile: str, threshold: str) -> Spec:
+def question(spec: Spec, objective: Objective, *, percentile: str, threshold: str, environment: str = "") -> Spec:
     """The spec to read the past for: the objective as promised, and as asked; an empty text leaves a figure as it is.
-    Raises `RefusedError` for what is no percentile or threshold."""
+    Where the spec is of any environment, only the one given is read. Raises `RefusedError` for what is no percentile or
+    threshold."""
     goal = objective.goal if not percentile else _read("percentile", quantity.share, percentile)
     if not 0 < goal < 1:
         raise RefusedError(
@@ -90,24 +93,47 @@ def question(spec: Spec, objective: Objective, *, percentile: str, threshold: st
     limit = objective.threshold if not threshold else _threshold(objective, threshold)
     target = "percentile" if objective.percentile is not None else "target"
     asked = objective.model_copy(update={"name": ASKED, target: goal, "threshold": limit})
-    return spec.model_copy(update={"objectives": (objective, asked)})
+    return spec.model_copy(update={"objectives": (objective, asked), "environment": spec.environment or environment})
 
 
-def answered(asked: Spec, read: Read) -> WhatIf:
-    """What the past that was read says to the question."""
-    # Of several environments the spec's own is asked about.
-    ordered = sorted(read.pasts, key=lambda past: past.environment == asked.environment)
-    wholes = {past.objective.name: past for past in ordered if past.model == ALL_MODELS}
-    promised, other = asked.objectives
-    why = next((one.why for one in read.untold if one.objective == ASKED), "nothing is stored yet")
-    from_s = max(read.from_s, read.to_s - promised.window)
-    mine = [wholes[one.name] for one in (promised, other) if one.name in wholes]
-    moments = replay.moments(mine, to_s=read.to_s)
-    costs = {past.objective.name: _cost(past, moments, from_s=from_s, to_s=read.to_s) for past in mine}
-    found, kept = costs.get(ASKED), costs.get(promised.name)
-    if found is not None and kept is not None and HISTOGRAM in found.basis:
-        found = _widened(found, wholes[ASKED], missing=max(kept.total - found.total, 0), to_s=read.to_s)
-    return WhatIf(from_s, read.to_s, kept, found, "" if found else why)
+def answered(asked: Spec, read: Read, *, environment: str | None = None) -> WhatIf:
+    """What the past that was read says to the question: of one environment, by default the spec's own, else the only
+    one there is. Raises `RefusedError` where there are several."""
+    where = _environment(asked, read) if environment is None else environment
+    mine = [past for past in read.pasts if past.environment == where and past.model == ALL_MODELS]
+    from_s, to_s = replay_past.reach(mine)
+    from_s = max(from_s, to_s - asked.objectives[0].window)
+    moments = replay.moments(mine, to_s=to_s)
+    costs = {past.objective.name: _cost(past, moments, from_s=from_s, to_s=to_s) for past in mine}
+    kept, found = (costs.get(objective.name) for objective in asked.objectives)
+    if found is None:
+        return WhatIf(from_s, to_s, kept, None, _why(read))
+    missing = max(kept.total - found.total, 0) if kept is not None and HISTOGRAM in found.basis else 0
+    if missing and not found.total:
+        return WhatIf(from_s, to_s, kept, None, f"{missing} events were counted, and no histogram holds any of them")
+    if missing:
+        past = next(one for one in mine if one.objective.name == ASKED)
+        found = _widened(found, past, missing=missing, to_s=to_s)
+    return WhatIf(from_s, to_s, kept, found)
+
+
+def _environment(asked: Spec, read: Read) -> str:
+    """The environment that a question which names none is about."""
+    heard = {past.environment for past in read.pasts}
+    if asked.environment or not heard:
+        return asked.environment
+    if len(heard) > 1:
+        told = ", ".join(one or "none" for one in sorted(heard))
+        raise RefusedError(400, f"environment: {asked.service} is heard from {told}: name one")
+    return heard.pop()
+
+
+def _why(read: Read) -> str:
+    """Why what was asked has no answer."""
+    untold = next((one.why for one in read.untold if one.objective == ASKED), "")
+    return untold or (
+        "nothing that could tell is stored of this environment" if read.pasts else "nothing is stored yet"
+    )
 
 
 def _threshold(objective: Objective, text: str) -> Decimal:
@@ -141,27 +167,26 @@ def _cost(past: Past, moments: Counts, *, from_s: int, to_s: int) -> Cost:
         bad=_bounded(one.bad for one in (likely, least, most)),
         bad_share=_bounded(one.bad / total for one in (likely, least, most)) if total else None,
         remaining=_bounded(one.remaining for one in (likely, most, least)),
-        lowest=likely.lowest,
+        lowest=_bounded(one.lowest for one in (likely, least, most)),
         lowest_at_s=likely.lowest_at_s,
         tiers=[_tier(tier, least, most, from_s=from_s) for tier in likely.tiers],
     )
 
 
 def _widened(cost: Cost, past: Past, *, missing: int, to_s: int) -> Cost:
-    """The cost, were as many more events bad."""
+    """The cost of some events, were as many more bad."""
+    assert cost.bad_share is not None, "without events nothing is likely"
     total, bad = cost.total + missing, cost.bad.most + missing
-    if not missing:
-        return cost
     age = min(float(past.age_s(np.array([to_s]))[0]) / past.objective.window, 1.0)
     share = bad / total
     left = 1 - share * age / float(past.objective.allowed_bad)
-    known = cost.bad_share or Bounded(share, 0.0, share)
     return replace(
         cost,
         missing=missing,
         bad=replace(cost.bad, most=bad),
-        bad_share=replace(known, most=max(known.most, share)),
+        bad_share=replace(cost.bad_share, most=max(cost.bad_share.most, share)),
         remaining=replace(cost.remaining, least=min(cost.remaining.least, left)),
+        lowest=replace(cost.lowest, least=min(cost.lowest.least, left)),
     )
 
 
@@ -180,5 +205,6 @@ def _bounded(figures: Iterable[float]) -> Bounded:
 def _tier(report: TierReport, least: Report, most: Report, *, from_s: int) -> TierCost:
     name = report.tier.name
     others = (next((tier for tier in one.tiers if tier.tier.name == name), report) for one in (least, most))
-    times = _bounded(sum(one.from_s >= from_s for one in some.firings) for some in (report, *others))
-    return TierCost(report.tier, times, report.firing_s)
+    all_three = (report, *others)
+    times = _bounded(sum(one.from_s >= from_s for one in some.firings) for some in all_three)
+    return TierCost(report.tier, times, _bounded(some.firing_s for some in all_three))

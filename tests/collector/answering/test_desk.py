@@ -1,6 +1,7 @@
 """What is read once for everybody, and what happens to it while the database is away."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,13 +13,16 @@ from sqlalchemy import Connection
 from collector.answering import desk as desk_room
 from collector.answering.asked import StatusAsked
 from collector.answering.desk import Desk
+from collector.answering.hindsight import Hindsight
 from collector.errors import UnavailableError
-from collector.pages import history
+from collector.pages import history, view
+from collector.pages.filters import Filters
 from collector.telling.notify import Notifier
 from collector.ticking.ticks import Ticks
 from slo import signals
 from tests.collector import exports, stores
 from tests.collector.stores import NOW_S, Clock
+from tests.collector.support import SPEC
 
 
 @asynccontextmanager
@@ -134,6 +138,66 @@ def test_the_status_is_filtered_and_paged(tmp_path: Any) -> None:
             rest = await read(one, limit=4, offset=first["next"])
             assert first["objectives"] + rest["objectives"] == whole["objectives"]
             assert (first["total"], rest["next"]) == (6, None)
+
+    asyncio.run(act())
+
+
+def asked_slowly(one: Desk, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """Set when what a page about an objective asks for is being read, and what lets it be read."""
+    begun, go, honest = asyncio.Event(), asyncio.Event(), Hindsight.of
+
+    async def slow(*given: Any, **of: Any) -> Any:
+        begun.set()
+        await go.wait()
+        return await honest(*given, **of)
+
+    monkeypatch.setattr(Hindsight, "of", slow)
+    return begun, go
+
+
+def test_a_page_that_is_read_while_the_specs_change_is_as_of_before(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def act() -> None:
+        async with a_desk(f"sqlite:///{tmp_path}/f.db") as one:
+            begun, go = asked_slowly(one, monkeypatch)
+            looking = asyncio.create_task(one.drill("chat", "ttft", {}))
+            await begun.wait()
+            await one.store.follow(stores.a_plan(SPEC.replace("chat", "search")))
+            go.set()
+            found = await looking
+            assert found is not None
+            assert (found[1].card.name, len(found[1].tiers)) == ("ttft", 1)
+            assert await one.drill("chat", "ttft", {}) is None
+
+    asyncio.run(act())
+
+
+def test_a_page_drawn_across_a_tick_is_not_kept_as_the_new_one(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawing, drawn, honest, clock = threading.Event(), threading.Event(), view.page, Clock()
+
+    def slow(seen: view.Seen) -> view.Page:
+        if seen.filters.are_any and not drawing.is_set():
+            drawing.set()
+            assert drawn.wait(30)
+        return honest(seen)
+
+    async def act() -> None:
+        async with a_desk(f"sqlite:///{tmp_path}/f.db", clock) as one:
+            begun, go = asked_slowly(one, monkeypatch)
+            monkeypatch.setattr(view, "page", slow)
+            about, chat = asyncio.create_task(one.drill("chat", "ttft", {})), Filters(service="chat")
+            await begun.wait()
+            listing = asyncio.create_task(one.page(chat))
+            assert await asyncio.to_thread(drawing.wait, 30)
+            clock.now_s += 10
+            await one.ticks.tick()
+            go.set()
+            found = await about
+            assert found is not None
+            drawn.set()
+            assert (await listing).at_s == found[0].at_s == NOW_S
+            assert (await one.page(chat)).at_s == NOW_S + 10
 
     asyncio.run(act())
 

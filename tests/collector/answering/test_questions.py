@@ -158,5 +158,8 @@ def test_another_target_is_replayed_over_what_is_stored(shared: tuple[Running, P
     rough = answers.WhatIf.model_validate_json(ask(f"{running.url}/api/v1/{question[:-5]}1s").body, strict=True)
     assert rough.asked is not None
     assert rough.asked.basis == "histogram"
+    mine, elsewhere = (asked(running, f"{question}&environment={name}") for name in ("", "elsewhere"))
+    assert mine["asked"]["total"] == mine["promised"]["total"] == found.asked.total
+    assert (elsewhere["promised"], elsewhere["asked"]) == (None, None)
     answer = ask(f"{running.url}/api/v1/whatif?service=chat&objective=ttft&percentile=200")
     assert (answer.status, answer.json["error"].partition(":")[0]) == (422, "percentile")

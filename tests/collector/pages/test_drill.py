@@ -1,7 +1,11 @@
 """The page about one objective, as values."""
 
 from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
+
+import pytest
 
 from collector.answering.status import status
 from collector.pages.drill import MAX_SAMPLES, MAX_WORST, Asked, Drill, drill, ranked, ranks
@@ -84,9 +88,22 @@ def test_the_chart_at_large_has_its_values_beside_it() -> None:
     found = drilled(percentiles={("", "chat", "m", "ttft"): columns})
     assert found.picture.title == "p95 over 5 min"
     assert (found.top, found.end) == ("575 ms", "08:00:00 UTC")
-    assert len(found.samples) == MAX_SAMPLES
+    assert len(found.samples) == 11, "of 51 values every fifth"
     assert found.samples[0] == ("2027-01-15 08:00:00 UTC", "0.00 ms")
     assert found.error == ("±1.1 %")
+
+
+@pytest.mark.parametrize("held", [1, 12, 13, 23, 35, 60])
+def test_the_values_beside_the_chart_are_spread_over_all_of_it(held: int) -> None:
+    points = [(made.AT_S - 10 * number, 0.001) for number in range(held - 1, -1, -1)]
+    columns = dict.fromkeys(("p50", "p90", "p95", "p99", "p999"), points)
+    samples = drilled(percentiles={("", "chat", "m", "ttft"): columns}).samples
+    first_s, told = made.AT_S - 10 * (held - 1), [datetime.fromisoformat(at[:-4] + "Z") for at, _ in samples]
+    assert len(samples) <= MAX_SAMPLES
+    assert told[0].timestamp() == made.AT_S
+    steps = {(later - earlier).total_seconds() for later, earlier in pairwise(told)}
+    assert len(steps) <= 1
+    assert told[-1].timestamp() - first_s < next(iter(steps), 10), "the first of the chart are among them"
 
 
 def test_the_worst_requests_are_those_that_took_longest_and_what_waited_in_vain() -> None:

@@ -183,6 +183,16 @@ def test_a_what_if_stands_beside_the_promise_with_its_bounds() -> None:
         assert said in text
 
 
+def test_the_form_asks_about_the_environment_of_its_page() -> None:
+    def named(environment: str) -> list[str | None]:
+        found = made.evaluation(budgets=(replace(made.budget("*"), environment=environment),))
+        fields = (of for tag, of in read(about(found)).tags if tag == "input" and of.get("type") == "hidden")
+        return [of["value"] for of in fields if of["name"] == "environment"]
+
+    assert named("eu & us") == ["eu & us"]
+    assert named("") == []
+
+
 def test_a_service_without_an_objective_is_told_of() -> None:
     row = replace(made.percentile("m"), service="search")
     html = page.front(seen(made.evaluation(rows=(row,))))

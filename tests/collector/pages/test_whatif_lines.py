@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from collector.pages.whatif_lines import Answer, answer, form
-from collector.replaying.whatif import WhatIf, answered
+from collector.replaying.whatif import Bounded, WhatIf, answered
 from tests.collector.replaying.test_whatif import ANSWERED, ASKED, TTFT, asked, read
 
 
@@ -44,6 +44,7 @@ def test_figures_that_are_not_exact_have_bounds() -> None:
     bounds = {row.name: row.cells[1].bounds for row in said.rows}
     assert bounds["bad events"] == "at least 1.0 %, at most 3.0 %"
     assert bounds["budget spent"].startswith("at least 20 %, at most 60 %")
+    assert bounds["least budget left"].startswith("at least 4")
     assert "have bounds" in said.basis
     exact = found(threshold="400ms")
     assert exact.asked is not None
@@ -58,6 +59,12 @@ def test_an_alert_that_would_page_says_how_often() -> None:
     fast = next(row for row in said.rows if row.name == "fast alert").cells[1]
     assert (fast.text, fast.tone) == ("once", "bad")
     assert "pages above" in fast.bounds
+    sure = found(percentile="99.9").asked
+    assert sure is not None
+    tiers = [replace(one, firing_s=Bounded(7200, 3600, 7260)) for one in sure.tiers]
+    said = answer(replace(found(percentile="99.9"), asked=replace(sure, tiers=tiers)))
+    fast = next(row for row in said.rows if row.name == "fast alert").cells[1]
+    assert fast.bounds.startswith("2 h in all (at least 1 h, at most 2 h 1 min), pages above")
 
 
 def test_a_tier_that_would_not_exist_is_named() -> None:

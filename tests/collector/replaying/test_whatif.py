@@ -9,7 +9,7 @@ import pytest
 from collector.errors import RefusedError
 from collector.replaying.replay_past import Read, Untold
 from collector.replaying.whatif import ASKED, Bounded, answered, question
-from slo.objective import Objective, Spec, parse
+from slo.objective import NAME, Objective, Spec, parse
 from tests.collector.replaying.test_replay import Event, past
 from tests.collector.scene import NOW_S, TICK_S
 
@@ -25,8 +25,8 @@ DAY_S = 86400
 EVENTS: list[Event] = [(at_s, 98, 2) for at_s in range(NOW_S - DAY_S, NOW_S, TICK_S)]
 
 
-def asked(objective: Objective = TTFT, *, percentile: str = "", threshold: str = "") -> Spec:
-    return question(SPEC, objective, percentile=percentile, threshold=threshold)
+def asked(objective: Objective = TTFT, *, percentile: str = "", threshold: str = "", environment: str = "") -> Spec:
+    return question(SPEC, objective, percentile=percentile, threshold=threshold, environment=environment)
 
 
 def read(spec: Spec, *, unsure: int = 0, lacking: tuple[str, ...] = ()) -> Read:
@@ -61,6 +61,7 @@ def test_what_histograms_leave_open_has_bounds() -> None:
     share = found.bad_share
     assert share is not None
     assert (share.least, share.likely, share.most) == (0.01, 0.02, 0.03)
+    assert found.lowest.least < found.lowest.likely < found.lowest.most
     assert found.remaining.least < found.remaining.likely < found.remaining.most
     assert found.remaining.least == pytest.approx(0.4, abs=0.01)
 
@@ -81,6 +82,19 @@ def test_what_is_in_no_histogram_may_be_bad_too() -> None:
     assert found.bad_share.most == pytest.approx(0.02 * 0.95 + 0.05)
     assert found.remaining.least < found.remaining.likely == found.remaining.most
     assert found.remaining.least == pytest.approx(1 - 0.069 / 0.05, abs=0.01)
+    assert found.lowest.least <= found.remaining.least, "it was that low at the end, if they are bad"
+
+
+def test_what_no_histogram_holds_anything_of_is_unknown_and_not_bad() -> None:
+    spec = asked(percentile="95", threshold="400ms")
+    whole = read(spec)
+    long_ago = past([(NOW_S - 3 * DAY_S, 9, 0)]).steps
+    waiting = [
+        replace(one, basis="histogram", steps=long_ago) if one.objective.name == ASKED else one for one in whole.pasts
+    ]
+    found = answered(spec, replace(whole, pasts=waiting))
+    assert found.asked is None
+    assert found.why == "864000 events were counted, and no histogram holds any of them"
 
 
 def test_alerts_are_replayed_with_bounds_too() -> None:
@@ -89,7 +103,8 @@ def test_alerts_are_replayed_with_bounds_too() -> None:
     assert found is not None
     fast = next(one for one in found.tiers if one.tier.name == "fast")
     assert fast.times == Bounded(1, 1, 1)
-    assert fast.firing_s > 0
+    assert fast.firing_s.is_exact
+    assert fast.firing_s.likely > 0
     lenient = answered(asked(percentile="90"), read(asked(percentile="90"))).asked
     assert lenient is not None
     assert all(one.times.likely == 0 for one in lenient.tiers)
@@ -116,15 +131,56 @@ def test_only_the_objectives_own_period_counts() -> None:
     assert found.asked.total == 100 * len(EVENTS)
 
 
-def test_of_several_environments_the_specs_own_is_asked_about() -> None:
-    spec = asked(percentile="95").model_copy(update={"environment": "eu"})
+def heard_in_two(spec: Spec) -> Read:
+    """What was asked is known of `eu` for a day, of `us` for a step; what is promised of `us` alone."""
     whole = read(spec)
-    other = [replace(one, environment="us", steps=past(EVENTS[:1]).steps) for one in whole.pasts]
-    mine = [replace(one, environment="eu") for one in whole.pasts]
-    for pasts in ([*mine, *other], [*other, *mine]):
-        found = answered(spec, replace(whole, pasts=pasts)).asked
-        assert found is not None
-        assert found.total == 100 * len(EVENTS)
+    eu = [replace(one, environment="eu") for one in whole.pasts if one.objective.name == ASKED]
+    us = [replace(one, environment="us", steps=past(EVENTS[-1:]).steps) for one in whole.pasts]
+    return replace(whole, pasts=[*eu, *us])
+
+
+def test_one_environment_is_asked_about_and_no_other_is_mixed_in() -> None:
+    spec = asked(percentile="95")
+    whole = heard_in_two(spec)
+    for pasts in (whole.pasts, whole.pasts[::-1]):
+        both = replace(whole, pasts=pasts)
+        eu, us = (answered(spec, both, environment=name) for name in ("eu", "us"))
+        assert eu.promised is None, "the promise as it stands in another environment is no answer"
+        assert eu.asked is not None
+        assert eu.asked.total == 100 * len(EVENTS)
+        assert us.promised is not None
+        assert us.asked is not None
+        assert us.promised.total == us.asked.total == 100
+    nowhere = answered(spec, whole, environment="")
+    assert (nowhere.promised, nowhere.asked) == (None, None)
+    assert nowhere.why == "nothing that could tell is stored of this environment"
+
+
+def test_of_several_environments_one_must_be_named() -> None:
+    spec = asked(percentile="95")
+    with pytest.raises(RefusedError) as refused:
+        answered(spec, heard_in_two(spec))
+    assert str(refused.value) == "environment: chat is heard from eu, us: name one"
+    own = spec.model_copy(update={"environment": "us"})
+    found = answered(own, heard_in_two(own)).asked
+    assert found is not None
+    assert found.total == 100
+
+
+def test_only_the_environment_asked_about_is_read() -> None:
+    assert asked(environment="eu").environment == "eu"
+    own = SPEC.model_copy(update={"environment": "us"})
+    assert question(own, TTFT, percentile="95", threshold="", environment="eu").environment == "us"
+
+
+def test_an_objective_of_any_name_can_be_asked_about() -> None:
+    named = parse("service: chat\nobjectives: [{name: what-if, signal: ttft, percentile: 99, threshold: 500ms}]")[0]
+    spec = question(named, named.objectives[0], percentile="95", threshold="")
+    found = answered(spec, read(spec))
+    assert found.promised is not None
+    assert found.asked is not None
+    assert (str(found.promised.objective.goal), str(found.asked.objective.goal)) == ("0.99", "0.95")
+    assert NAME.fullmatch(ASKED) is None, "no spec may name an objective so"
 
 
 def test_the_question_holds_both_promises() -> None:

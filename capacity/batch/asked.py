@@ -15,11 +15,12 @@ from capacity.certify.workload import Workload
 from capacity.client import target
 from capacity.discovery import first_model
 from capacity.errors import TargetError, WorkloadError
-from capacity.options import add_flag, add_sending_flags
+from capacity.options import add_flag, add_sending_flags, printable
 from capacity.sending import Limits
 from capacity.spec import add_spec_flags, named_spec
 from capacity.stored.database import add_database_flags
 from slo.objective import Spec
+from slo.quantity import HOUR_S
 
 DEFAULT_JSON = "capacity-batch.json"
 DEFAULT_WORKLOAD = "128:64"
@@ -42,7 +43,7 @@ def add_to(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
     add("--rate", type=float, metavar="R", help="requests/s to serve (default: what the batch carries)")
     add("--workload", default=DEFAULT_WORKLOAD, metavar="IN:OUT|FILE", help="tokens, or a trace (%(default)s)")
     add("--shared-words", type=int, default=0, metavar="N", help="words all prompts begin with (%(default)s: unique)")
-    add("--model", metavar="NAME", help="else the target's first")
+    add("--model", type=printable, metavar="NAME", help="else the target's first")
     add("--kv-tokens", type=int, metavar="N", help="tokens its KV cache holds, as the server says at its start")
     add("--block-size", type=int, default=16, metavar="N", help="tokens in a KV block (%(default)s)")
     add("--most-requests", type=int, default=400, metavar="N", help="requests of one run (%(default)s)")
@@ -105,6 +106,13 @@ def only(promised: Promises, signals: tuple[str, ...]) -> Promises:
     return replace(promised, judged=tuple(one for one in promised.judged if one.signal in signals))
 
 
+def since_s(hours: float, now_s: float) -> int:
+    """From when on records are read. Raises WorkloadError."""
+    if not 0 < hours < float("inf"):
+        raise WorkloadError(f"--hours {hours:g}: must be above 0")
+    return int(max(now_s - hours * HOUR_S, 0))
+
+
 def _check(args: argparse.Namespace) -> None:
     if args.target is None:
         raise TargetError(
@@ -120,8 +128,8 @@ def _check(args: argparse.Namespace) -> None:
         ("--least-seconds", args.least_seconds, 0),
         ("--most-seconds", args.most_seconds, max(args.least_seconds, 1)),
     ):
-        if value is not None and value < least:
-            raise WorkloadError(f"{flag} {value}: must be at least {least}")
+        if value is not None and not least <= value < float("inf"):
+            raise WorkloadError(f"{flag} {value:g}: must be at least {least:g}")
     if args.rate is not None and not 0 < args.rate < float("inf"):
         raise WorkloadError(f"--rate {args.rate:g}: must be above 0")
 

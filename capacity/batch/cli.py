@@ -1,7 +1,7 @@
 """`firsttoken capacity batch`: the largest batch size whose steps and waits keep the objectives.
 
-Exit codes: 0 a batch is chosen, 1 none is feasible, 2 usage, bad input or a server that cannot be asked, 130
-interrupted. The server's batch size is put back in every case.
+Exit codes: 0 a batch is chosen, 1 none is feasible, 2 usage, bad input or a server that cannot be asked or put back,
+130 interrupted. The server's batch size is put back however it ends, where it is known what it was.
 """
 
 import argparse
@@ -9,32 +9,32 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import orjson
 from rich.console import Console
 
 from capacity.batch import recorded
-from capacity.batch.asked import DEFAULT_JSON, Setup, add_to, setup_of
+from capacity.batch.asked import DEFAULT_JSON, Setup, add_to, setup_of, since_s
 from capacity.batch.html import page_of, page_of_records
 from capacity.batch.report import progress, report
 from capacity.batch.result import Result
 from capacity.batch.search import Outcome
-from capacity.batch.sitting import Account, sit, turned_back
-from capacity.errors import WorkloadError
-from capacity.options import writable
+from capacity.batch.sitting import Account, Ended, sit, turned_back
+from capacity.errors import UnreachableError, WorkloadError
+from capacity.options import writable, write
 from capacity.spec import named_spec
 from capacity.stored.database import asked, named_database
 from capacity.stored.results import Found, keep, refuse_unfit
-from slo.objective import Objective, Spec
-from slo.output import put
+from slo.objective import Spec
 
 __all__ = ["add_to", "batch"]
 
 INTERRUPTED = 130
 PIPE_WIDTH = 160
-HOUR_S = 3600
 
 
 def batch(args: argparse.Namespace) -> int:
@@ -42,7 +42,8 @@ def batch(args: argparse.Namespace) -> int:
     path = writable("--json", Path(args.json or DEFAULT_JSON))
     if args.html is not None:
         writable("--html", Path(args.html))
-    return _from_records(args, path) if args.target is None and args.batch_url is None else _tested(args, path)
+    is_test = any(flag is not None for flag in (args.target, args.batch_url, args.restart))
+    return _tested(args, path) if is_test else _from_records(args, path)
 
 
 def _tested(args: argparse.Namespace, path: Path) -> int:
@@ -51,41 +52,48 @@ def _tested(args: argparse.Namespace, path: Path) -> int:
         refuse_unfit(database)
     setup = setup_of(args)
     account = Account()
-    outcome = asyncio.run(_sitting(setup, account, path, Console(stderr=True, quiet=args.quiet)))
+    ended = asyncio.run(_sitting(setup, account, path, Console(stderr=True, quiet=args.quiet, markup=False)))
+    outcome = ended.outcome
     result = _result(setup, account, outcome)
-    settings = setup.settings | {"batch_before": setup.server.batch_before}
+    settings = _settings(setup)
     made = result.as_json(settings)
     _write(path, made)
     if args.html is not None:
-        put(Path(args.html), page_of(result, settings))
+        write("--html", Path(args.html), page_of(result, settings))
     if database is not None and outcome is not None:
         to = str(setup.settings["target"])
         keep(database, _found(setup.spec, str(setup.settings["model"]), to, made))
     if not args.quiet:
         console = _console()
         console.print(report(result))
-        console.print(_left_at(setup))
-        for why_not in setup.left_out:
-            console.print(f"left out: {why_not}")
+        if ended.not_back is None:
+            console.print(_left_at(setup))
+        _print_left_out(console, setup.left_out)
+    if ended.not_back is not None:
+        raise UnreachableError(f"the result is in {path}, but the server's batch is not put back: {ended.not_back}")
     return INTERRUPTED if outcome is None else int(outcome.chosen is None)
 
 
-async def _sitting(setup: Setup, account: Account, path: Path, console: Console) -> Outcome | None:
-    """Search; None when SIGINT or SIGTERM came first."""
+async def _sitting(setup: Setup, account: Account, path: Path, console: Console) -> Ended:
+    """Search; without an outcome when SIGINT or SIGTERM came first."""
 
-    def on_kept() -> None:
-        _write(path, _result(setup, account, None).as_json(setup.settings))
+    def keep_now(outcome: Outcome | None) -> None:
+        _write(path, _result(setup, account, outcome).as_json(_settings(setup)))
 
     with progress(console) as show:
-        going = asyncio.create_task(sit(setup.server, setup.plan, account, on_ask=show, on_kept=on_kept))
+        going = asyncio.create_task(sit(setup.server, setup.plan, account, on_ask=show, on_kept=lambda: keep_now(None)))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, going.cancel)
-        return await turned_back(setup.server, going)
+        return await turned_back(setup.server, going, keep_now)
 
 
 def _result(setup: Setup, account: Account, outcome: Outcome | None) -> Result:
     return Result(outcome, account, setup.plan, setup.lengths, setup.memory)
+
+
+def _settings(setup: Setup) -> dict[str, object]:
+    return setup.settings | {"batch_before": setup.server.batch_before}
 
 
 def _left_at(setup: Setup) -> str:
@@ -100,29 +108,44 @@ def _from_records(args: argparse.Namespace, path: Path) -> int:
     if database is None:
         raise WorkloadError("--target is missing: write --target http://HOST:PORT, or --database to read records")
     spec = named_spec(args)
-    whose = recorded.Asked(spec.environment, spec.service, args.model or "", int(time.time() - args.hours * HOUR_S))
-    model, one = asked(database, lambda connection: _promise(spec, recorded.model_of(connection, whose)))
-    whose = recorded.Asked(spec.environment, spec.service, model, whose.since_s)
-    share, threshold_s = 1 - float(one.allowed_bad), float(one.threshold or 0)
-    outcome = recorded.judge(asked(database, lambda connection: recorded.read(connection, whose, share)), threshold_s)
-    settings = {"service": spec.service, "model": model, "objective": one.name, "hours": args.hours, "spec": spec.hash}
+    whose = recorded.Asked(spec.environment, spec.service, args.model or "", since_s(args.hours, time.time()))
+    model = asked(database, lambda connection: recorded.model_of(connection, whose))
+    judged, left_out = recorded.told(spec, model)
+    whose = replace(whose, model=model)
+    outcome = recorded.least_of(
+        [
+            recorded.judge(
+                one.name,
+                asked(database, partial(recorded.read, asked=whose, share=float(one.goal))),
+                float(one.threshold or 0),
+            )
+            for one in judged
+        ]
+    )
+    settings = {
+        "service": spec.service,
+        "model": model,
+        "objective": outcome.binding,
+        "left_out": list(left_out),
+        "hours": args.hours,
+        "spec": spec.hash,
+    }
     made = outcome.as_json(settings)
     _write(path, made)
     if args.html is not None:
-        put(Path(args.html), page_of_records(outcome, settings))
+        write("--html", Path(args.html), page_of_records(outcome, settings))
     if outcome.chosen is not None:  # what records could not say must not stand in the place of what a test has shown
         keep(database, _found(spec, model, "", made))
     if not args.quiet:
-        _console().print(outcome.sentence())
+        console = _console()
+        console.print(outcome.sentence())
+        _print_left_out(console, left_out)
     return int(outcome.chosen is None)
 
 
-def _promise(spec: Spec, model: str) -> tuple[str, Objective]:
-    """The model, and the strictest of the spec's promises of its time per output token."""
-    of_steps = [one for one in spec.objectives if one.signal == "tpot" and one.match.holds_model(model)]
-    if not of_steps:
-        raise WorkloadError(f"service {spec.service} promises no tpot of model {model}: records say nothing of others")
-    return model, min(of_steps, key=lambda one: one.threshold or 0)
+def _print_left_out(console: Console, left_out: Sequence[str]) -> None:
+    for why_not in left_out:
+        console.print(f"left out: {why_not}")
 
 
 def _found(spec: Spec, model: str, to: str, made: Mapping[str, object]) -> Found:
@@ -130,11 +153,11 @@ def _found(spec: Spec, model: str, to: str, made: Mapping[str, object]) -> Found
 
 
 def _write(path: Path, made: Mapping[str, object]) -> None:
-    put(path, orjson.dumps(made, option=orjson.OPT_INDENT_2).decode() + "\n")
+    write("--json", path, orjson.dumps(made, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
 def _console() -> Console:
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, markup=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH  # a pipe has no width of its own
     return console

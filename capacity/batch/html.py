@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from capacity.batch.fit import ALONE, Mix
 from capacity.batch.recorded import Outcome as RecordedOutcome
-from capacity.batch.report import memory_lines, table_rows
+from capacity.batch.report import HEADINGS, memory_lines, table_rows
 from capacity.batch.result import Result
 from capacity.batch.search import Outcome
 from capacity.batch.verdict import ERROR
@@ -12,7 +12,6 @@ from capacity.report.chart import Axis, Chart, Dot, Dots, Line, Mark, Rule
 from capacity.report.page import Facts, Mood, Part, Table, Words, page
 
 MOODS: Mapping[str, Mood] = {"chosen": "good", "none": "bad"}
-HEADINGS = ("batch", "load", "verdict", "requests", "bad", "objective")
 
 
 def page_of(result: Result, settings: Mapping[str, object]) -> str:

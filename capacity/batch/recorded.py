@@ -2,17 +2,20 @@
 
 Each window of five minutes is a pair: how many requests the engines were running on average, and the quantile of the
 time per output token that the promise speaks of. Recorded batches reach only as far as they went; beyond that the fit
-is said to be a guess, and chooses nothing.
+is said to be a guess, and chooses nothing. Every promise of that time is judged, and the one that allows the least
+batch decides; records know no class, no size of a prompt and no length of an answer, so promises of those are left out.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from capacity.batch.fit import ALONE, Fit, Point, fit
 from capacity.errors import WorkloadError
 from capacity.summary import quantile
+from slo.objective import Objective, Spec
+from slo.quantity import percent_text
 from slo.signals import ENGINE_RUNNING, TPOT
 
 if TYPE_CHECKING:
@@ -58,9 +61,13 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the records say. `reach` is the batch that 95 % of the windows stay within; `predicted` the largest that
-    the fit lets keep the promise, None where it grows with no batch."""
+    """What the records say of the objectives `judged`, by the one that allows the least batch, which is `binding`.
 
+    `reach` is the batch that 95 % of the windows stay within; `predicted` the largest that the fit lets keep the
+    promise, None where it grows with no batch."""
+
+    binding: str
+    judged: tuple[str, ...]
     recorded: Recorded
     threshold_s: float
     reach: float
@@ -76,8 +83,9 @@ class Outcome:
     def sentence(self) -> str:
         """The verdict in words."""
         if self.chosen is None:
-            return f"the records choose no batch: {self.why_not}"
-        return f"a batch of {self.chosen} keeps the promise, by {len(self.recorded.pairs)} recorded windows"
+            return f"the records choose no batch for {self.binding}: {self.why_not}"
+        kept = " and ".join(self.judged)
+        return f"a batch of {self.chosen} keeps {kept}, by {len(self.recorded.pairs)} recorded windows"
 
     def as_json(self, settings: Mapping[str, object]) -> dict[str, object]:
         fitted = self.fit
@@ -89,6 +97,8 @@ class Outcome:
             "feasible_max": self.chosen,
             "efficient_batch": None,
             "predicted_batch": self.predicted,
+            "binding": self.binding,
+            "judged": list(self.judged),
             "recorded": {
                 "pairs": [[pair.running, pair.step_s] for pair in self.recorded.pairs],
                 "reach": self.reach,
@@ -105,6 +115,36 @@ class Outcome:
             },
             "settings": dict(settings),
         }
+
+
+def told(spec: Spec, model: str) -> tuple[tuple[Objective, ...], tuple[str, ...]]:
+    """The objectives that records can tell of, and why each of the others is left out. Raises WorkloadError if there
+    is none."""
+    whys = [(one, _untold(one, model)) for one in spec.objectives]
+    judged = tuple(one for one, why in whys if not why)
+    left_out = tuple(f"{one.name}: {why}" for one, why in whys if why)
+    if not judged:
+        raise WorkloadError(
+            f"service {spec.service} promises no tpot of model {model} that records tell of ({'; '.join(left_out)}): "
+            "give it one, or test it with --target"
+        )
+    return judged, left_out
+
+
+def _untold(one: Objective, model: str) -> str:
+    if one.signal != TPOT.sql:
+        return f"records pair no batch with {one.signal}"
+    if not one.match.holds_model(model):
+        return f"speaks of model {one.match.model}"
+    if one.match.class_ is not None:
+        return f"speaks of class {one.match.class_}, and records tell no classes apart"
+    if one.match.prompt_bytes is not None:
+        return "speaks of prompts of one size, which records do not tell apart"
+    if one.min_output_tokens is not None:
+        return f"speaks of answers of at least {one.min_tokens} tokens, and records count shorter ones too"
+    if float(one.goal) > QUANTILES[-1][0] + 1e-9:
+        return f"speaks of {percent_text(one.goal)} of the requests, and records go to {QUANTILES[-1][0]:.1%}"
+    return ""
 
 
 def model_of(connection: "Connection", asked: Asked) -> str:
@@ -141,18 +181,28 @@ def read(connection: "Connection", asked: Asked, share: float) -> Recorded:
     return Recorded(pairs, stands_for, source)
 
 
-def judge(recorded: Recorded, threshold_s: float) -> Outcome:
-    """What the pairs say of a promise that a time per output token stays within."""
+def least_of(outcomes: Sequence[Outcome]) -> Outcome:
+    """Of the outcomes of one objective each, the one that decides: nothing is chosen where one has too few records,
+    else the least batch that one allows is within all the others."""
+
+    def allows(one: Outcome) -> float:
+        return -1 if one.fit is None else math.inf if one.predicted is None else one.predicted
+
+    return replace(min(outcomes, key=allows), judged=tuple(name for one in outcomes for name in one.judged))
+
+
+def judge(name: str, recorded: Recorded, threshold_s: float) -> Outcome:
+    """What the pairs say of a promise of some name that a time per output token stays within."""
     batches = sorted(pair.running for pair in recorded.pairs)
     reach = quantile(batches, REACH) if batches else 0.0
     why_not = _too_little(batches)
     if why_not:
-        return Outcome(recorded, threshold_s, reach, None, None, None, why_not)
+        return Outcome(name, (name,), recorded, threshold_s, reach, None, None, None, why_not)
     found = fit([Point(pair.running, ALONE, pair.step_s) for pair in recorded.pairs])
     largest = found.largest(threshold_s, ALONE)
     predicted = None if math.isinf(largest) else math.floor(largest + 1e-9)
     if predicted is not None and 1 <= predicted <= reach:
-        return Outcome(recorded, threshold_s, reach, found, predicted, predicted)
+        return Outcome(name, (name,), recorded, threshold_s, reach, found, predicted, predicted)
     if predicted == 0:
         why_not = "even one sequence at a time would break the promise"
     else:
@@ -161,7 +211,7 @@ def judge(recorded: Recorded, threshold_s: float) -> Outcome:
             f"they reach to {reach:.1f} running at once, where the promise is kept; a fit gives {guess}, "
             "which is beyond what was recorded: test it with --target"
         )
-    return Outcome(recorded, threshold_s, reach, found, predicted, None, why_not)
+    return Outcome(name, (name,), recorded, threshold_s, reach, found, predicted, None, why_not)
 
 
 def _too_little(batches: Sequence[float]) -> str:

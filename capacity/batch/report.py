@@ -15,6 +15,7 @@ from capacity.batch.trial import Ask, AskHeld
 from capacity.batch.verdict import ERROR
 from slo.quantity import about_text
 
+HEADINGS = ("batch", "load", "verdict", "requests", "bad", "objective")
 USUAL_RUNS = 20
 """About how many runs a search takes: 8 to calibrate, 4 with other lengths, 3 of the step, 5 of the wait."""
 
@@ -71,7 +72,7 @@ def _fit(result: Result) -> Iterator[str]:
 
 def _table(result: Result) -> Table:
     table = Table(box=None, pad_edge=False)
-    for heading in ("batch", "load", "verdict", "requests", "bad", "objective"):
+    for heading in HEADINGS:
         table.add_column(
             heading, justify="left" if heading in ("load", "verdict", "objective") else "right", no_wrap=True
         )

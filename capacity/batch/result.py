@@ -56,7 +56,7 @@ class Result:
         if found is None:
             return f"interrupted after {len(self.account.runs)} runs"
         if found.chosen is None:
-            more = f": it takes {found.replicas} replicas" if found.replicas else ""
+            more = f": {found.replicas} replicas would do" if found.replicas else ""
             return f"no batch is feasible: {found.why_not}{more}"
         parts = [f"a batch of {found.chosen} keeps every promise"]
         larger = next_larger(found)

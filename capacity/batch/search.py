@@ -18,7 +18,7 @@ from typing import Literal
 
 from capacity.batch.fit import Fit, Mix, Point, fit
 from capacity.batch.trial import Answer, Ask, AskHeld, AskOpen, Held, MixName, Opened
-from capacity.batch.verdict import Verdict, verdict
+from capacity.batch.verdict import ERROR, Verdict, verdict
 from capacity.batch.waiting import wait_share
 from capacity.certify.trial import Goal
 
@@ -109,6 +109,8 @@ class _Search:
     points: dict[tuple[int, MixName], Point] = field(default_factory=dict)
     probes: list[Probe] = field(default_factory=list)
     predicted: int = 0
+    fitted: Fit | None = None
+    """The fit of the points, once it was asked for."""
 
     def run(self) -> Search:
         yield from self._calibrate()
@@ -141,10 +143,13 @@ class _Search:
         if mix == "stated":
             self.held[batch] = heard
         self.points[batch, mix] = Point(batch, heard.mix, heard.step_s)
+        self.fitted = None
         return heard
 
     def _fit(self) -> Fit:
-        return fit(tuple(self.points.values()))
+        if self.fitted is None:
+            self.fitted = fit(tuple(self.points.values()))
+        return self.fitted
 
     @property
     def _mix(self) -> Mix:
@@ -192,10 +197,11 @@ class _Search:
 
     def _probe_held(self, batch: int) -> Generator[Ask, Answer, Verdict]:
         requests = max(self.plan.least_requests, ROUNDS * batch)
-        while True:
+        looks = self._looks(requests)
+        for look in range(1, looks + 1):
             heard = yield from self._hold(batch, "stated", requests)
-            judged = verdict(self.plan.held_goals, heard.bad)
-            more = self._more(requests, heard.seconds)
+            judged = verdict(self.plan.held_goals, heard.bad, ERROR / looks)
+            more = self._more(requests, heard.seconds) if look < looks else None
             if (judged.is_sure and heard.seconds >= self.plan.least_seconds) or more is None:
                 break
             requests = more
@@ -206,13 +212,7 @@ class _Search:
 
     def _open_loop(self, largest: int) -> Search:
         if self.plan.rate_rps is not None:
-            judged = yield from self._probe_open(largest, self.plan.rate_rps)
-            if judged.is_kept:
-                return (yield from self._with_least(largest, largest, self.plan.rate_rps))
-            carried = yield from self._carried(largest, below_rps=self.plan.rate_rps)
-            needs = math.ceil(self.plan.rate_rps / carried) if carried else None
-            why_not = f"{judged.binding} is not kept at {self.plan.rate_rps:.3g} requests/s by any batch"
-            return self._outcome(most=largest, why_not=why_not, replicas=needs)
+            return (yield from self._at_rate(largest, self.plan.rate_rps))
         batch = largest
         while batch >= 1:
             carried = yield from self._carried(batch)
@@ -220,6 +220,23 @@ class _Search:
                 return (yield from self._with_least(batch, largest, carried))
             batch //= 2
         return self._outcome(most=largest, why_not="the promise of the wait is not kept at any rate or batch")
+
+    def _at_rate(self, largest: int, rate_rps: float) -> Search:
+        """The outcome at a stated rate, of the largest batch or a half, a quarter ... of it: a smaller one may make
+        first tokens come sooner. None is tried at which no run could be long enough to show that it keeps the rate."""
+        judged = yield from self._probe_open(largest, rate_rps)
+        if judged.is_kept:
+            return (yield from self._with_least(largest, largest, rate_rps))
+        batch = largest // 2
+        while batch >= 1 and self._least_run(batch, rate_rps) <= self.plan.most_requests:
+            if (yield from self._probe_open(batch, rate_rps)).is_kept:
+                return (yield from self._with_least(batch, largest, rate_rps))
+            batch //= 2
+        carried = yield from self._carried(largest, below_rps=rate_rps)
+        needs = math.ceil(rate_rps / carried) if carried else None
+        tried = ", ".join(str(one.batch) for one in self.probes if one.kind == "open" and one.rate_rps == rate_rps)
+        why_not = f"{judged.binding} is not kept at {rate_rps:.3g} requests/s by any batch tried ({tried})"
+        return self._outcome(most=largest, why_not=why_not, replicas=needs)
 
     def _carried(self, batch: int, *, below_rps: float = math.inf) -> Generator[Ask, Answer, float]:
         """The highest of the tried rates that keeps the promises of the wait; 0 where none does."""
@@ -247,12 +264,13 @@ class _Search:
 
     def _probe_open(self, batch: int, rate_rps: float) -> Generator[Ask, Answer, Verdict]:
         requests = self.plan.least_requests
-        while True:
+        looks = self._looks(requests)
+        for look in range(1, looks + 1):
             heard = yield AskOpen(batch, rate_rps, requests)
             assert isinstance(heard, Opened)
-            judged = verdict(self.plan.open_goals, heard.bad)
+            judged = verdict(self.plan.open_goals, heard.bad, ERROR / looks)
             is_enough = requests >= self._least_run(batch, rate_rps) and heard.seconds >= self.plan.least_seconds
-            more = self._more(requests, heard.seconds)
+            more = self._more(requests, heard.seconds) if look < looks else None
             if (judged.is_sure and (is_enough or not judged.is_kept)) or more is None:
                 break
             requests = more
@@ -261,6 +279,10 @@ class _Search:
             judged = replace(judged, is_kept=False, is_sure=False)
         self.probes.append(Probe("open", batch, rate_rps, judged, heard.seconds, heard.is_client_late, is_too_short))
         return judged
+
+    def _looks(self, requests: int) -> int:
+        """How often a run that begins with so many requests is judged at most: each look may err."""
+        return 1 + max(math.ceil(math.log2(self.plan.most_requests / requests)), 0)
 
     def _more(self, requests: int, seconds: float) -> int | None:
         """Requests that a run is gone on to: twice as many, as far as its requests and its time go; None at its end."""

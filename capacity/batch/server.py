@@ -97,15 +97,16 @@ class Server:
             )
         decoded = [record for record in records if record.outcome == "ok" and record.output_tokens > 1]
         spent_s = sum((one.last_token_s or 0) - (one.first_token_s or 0) for one in decoded)
-        ends = sorted(record.end_s for record in records)
-        seconds = max(ends[-1] - ends[0], 1e-9)
+        ends = sorted((record.end_s, record.outcome == "ok") for record in records)
+        (began_s, _), (ended_s, _) = ends[0], ends[-1]
+        answered = max(sum(is_answered for _, is_answered in ends[1:]), 1)  # a failed request is no work that was done
         return Held(
             Mix(*mixed(self.setting.workload.lengths, ask.mix).mean),
             spent_s / sum(one.output_tokens - 1 for one in decoded),
             tuple(quantile(steps, 1 - float(one.allowed_bad)) for one in self.held.judged),
             tuple(series(one, records) for one in self.held.judged),
-            (len(ends) - 1) / seconds,
-            ends[-1],
+            answered / max(ended_s - began_s, 1e-9),
+            ended_s,
         )
 
     # Open loop.

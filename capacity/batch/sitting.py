@@ -8,6 +8,7 @@ from capacity.batch.search import Outcome, Plan, search
 from capacity.batch.server import Server
 from capacity.batch.trial import Answer, Ask, AskHeld, Held
 from capacity.certify.evidence import NO_EVENT, Series
+from capacity.errors import CapacityError, UnreachableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,15 @@ class Account:
         return not is_more
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A sitting that is over: its outcome, None if it was cancelled, and why the server could not be turned back, if
+    so."""
+
+    outcome: Outcome | None
+    not_back: CapacityError | None = None
+
+
 OnAsk = Callable[[Ask, Account], None]
 
 
@@ -66,18 +76,30 @@ async def sit(server: Server, plan: Plan, account: Account, *, on_ask: OnAsk, on
             return outcome
 
 
-async def turned_back(server: Server, sitting: "asyncio.Task[Outcome]") -> Outcome | None:
-    """The sitting's outcome, None if it was cancelled; in any case the server is as it was before."""
-    chosen: int | None = None
-    outcome: Outcome | None
+async def turned_back(server: Server, sitting: "asyncio.Task[Outcome]", on_outcome: Callable[[Outcome], None]) -> Ended:
+    """Let the sitting end, and turn the server back whatever came of it. An outcome is handed to `on_outcome` before,
+    for turning back may take long, and fail. Raises what the sitting or `on_outcome` raises."""
+    outcome: Outcome | None = None
     try:
         outcome = await sitting
-        chosen = outcome.chosen
+        on_outcome(outcome)
     except asyncio.CancelledError:
-        outcome = None
-    finally:
-        await server.turn_back(chosen)
-    return outcome
+        pass
+    except Exception as error:
+        not_back = await _turned_back(server, outcome)
+        if not_back is not None and isinstance(error, CapacityError):
+            raise UnreachableError(f"{error}; and the server's batch is not put back: {not_back}") from None
+        raise
+    return Ended(outcome, await _turned_back(server, outcome))
+
+
+async def _turned_back(server: Server, outcome: Outcome | None) -> CapacityError | None:
+    """Why the server could not be turned back, if so."""
+    try:
+        await server.turn_back(None if outcome is None else outcome.chosen)
+    except CapacityError as error:
+        return error
+    return None
 
 
 def _is_same(one: Ask, other: Ask) -> bool:

@@ -37,7 +37,7 @@ Ask = AskHeld | AskOpen
 @dataclass(frozen=True, slots=True)
 class Held:
     """A server held full. `tails`: for each goal, the step that its share of requests stays within, seconds; `bad`: a
-    series for each goal. `rate_rps` is how many requests a second it ended."""
+    series for each goal. `rate_rps` is how many requests a second it answered well."""
 
     mix: Mix
     step_s: float

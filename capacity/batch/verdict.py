@@ -11,6 +11,7 @@ from capacity.certify.evidence import Evidence, Series, evidence
 from capacity.certify.trial import Goal
 
 ERROR = 0.05
+"""The chance that a verdict is sure by accident; who looks several times, each time at a part of it."""
 WARM_UP_SHARE = 4
 
 
@@ -25,15 +26,15 @@ class Verdict:
     found: tuple[Evidence, ...]
 
 
-def verdict(goals: Sequence[Goal], bad: Sequence[Series]) -> Verdict:
-    """The verdict on at least one goal."""
+def verdict(goals: Sequence[Goal], bad: Sequence[Series], error: float = ERROR) -> Verdict:
+    """The verdict on at least one goal, sure but for a chance of `error`."""
     assert goals
     found = tuple(evidence([series], warm_up=WARM_UP_SHARE) for series in bad)
     pairs = tuple(zip(goals, found, strict=True))
     part, name = max((one.share / goal.budget, goal.name) for goal, one in pairs)
     is_kept = part <= 1
     if is_kept:
-        is_sure = all(one.chance_if_at_least(goal.budget) <= ERROR for goal, one in pairs)
+        is_sure = all(one.chance_if_at_least(goal.budget) <= error for goal, one in pairs)
     else:
-        is_sure = any(one.chance_if_at_most(goal.budget) <= ERROR / len(goals) for goal, one in pairs)
+        is_sure = any(one.chance_if_at_most(goal.budget) <= error / len(goals) for goal, one in pairs)
     return Verdict(is_kept, is_sure, name, part, found)

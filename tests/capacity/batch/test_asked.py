@@ -1,11 +1,12 @@
 """Flags as values."""
 
 import argparse
+import math
 from pathlib import Path
 
 import pytest
 
-from capacity.batch.asked import Setup, add_to, setup_of
+from capacity.batch.asked import Setup, add_to, setup_of, since_s
 from capacity.batch.knob import Route
 from capacity.batch.result import Memory
 from capacity.errors import CapacityError
@@ -58,7 +59,10 @@ USAGE = {
     "no rate": ((*NEEDED, "--rate", "0"), "--rate 0: must be above 0"),
     "no cache": ((*NEEDED, "--kv-tokens", "50"), "--kv-tokens 50 do not hold one request of --workload 128:64"),
     "no lengths": ((*NEEDED, "--workload", "x:y"), "neither lengths nor a file"),
-    "no time": ((*NEEDED, "--least-seconds", "-1"), "--least-seconds -1.0: must be at least 0"),
+    "no end": ((*NEEDED, "--most-seconds", "nan"), "--most-seconds nan: must be at least 10"),
+    "no bound": ((*NEEDED, "--most-seconds", "inf"), "--most-seconds inf: must be at least 10"),
+    "no beginning": ((*NEEDED, "--least-seconds", "nan"), "--least-seconds nan: must be at least 0"),
+    "no time": ((*NEEDED, "--least-seconds", "-1"), "--least-seconds -1: must be at least 0"),
 }
 
 
@@ -66,3 +70,17 @@ USAGE = {
 def test_what_cannot_be_asked_is_said(argv: tuple[str, ...], says: str, slo: str) -> None:
     with pytest.raises(CapacityError, match=says):
         asked(slo, *argv)
+
+
+@pytest.mark.parametrize("hours", [math.nan, math.inf, 0.0, -1.0])
+def test_records_are_read_from_a_moment_that_was(hours: float) -> None:
+    assert (since_s(2.0, 10_000.0), since_s(1e300, 10_000.0)) == (2800, 0)
+    with pytest.raises(CapacityError, match=rf"--hours {hours:g}: must be above 0"):
+        since_s(hours, 10_000.0)
+
+
+def test_a_model_is_a_name_that_can_be_sent() -> None:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_to(parser, {})
+    with pytest.raises(argparse.ArgumentError, match="is no name"):
+        parser.parse_args(["--model", "a\nb"])

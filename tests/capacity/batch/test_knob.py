@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,11 @@ async def test_a_command_that_ends_is_waited_for_and_one_that_fails_is_said(tmp_
 @pytest.mark.parametrize(
     ("batch_url", "restart", "says"),
     [
+        ("http://h:99999/x", None, "--batch-url http://h:99999/x: Port out of range"),
+        ("http://[::1/x", None, "Invalid IPv6 URL; write http://HOST:PORT/admin/batch"),
+        ("http://h:0/x", None, "is no address"),
+        ("http://h/é", None, "is no address"),
+        ("http://h..x/b", None, "cannot be a host"),
         (None, None, "--batch-url is missing; write"),
         ("http://h/b", "x {batch}", "--batch-url and --restart are both given: use one"),
         ("h/b", None, "--batch-url h/b is no address"),
@@ -99,6 +105,78 @@ async def test_a_command_that_ends_is_waited_for_and_one_that_fails_is_said(tmp_
 def test_what_is_no_knob_is_said(batch_url: str | None, restart: str | None, says: str) -> None:
     with pytest.raises(TargetError, match=says.replace("{", r"\{")):
         knob(batch_url, restart, TO)
+
+
+@pytest.mark.parametrize("port", ["1", "99999"])
+def test_a_password_is_neither_sent_nor_said(port: str) -> None:
+    with pytest.raises(TargetError, match="holds a user or password") as refused:
+        knob(f"http://me:secret@h:{port}/admin/batch", None, TO)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.anyio
+async def test_a_turn_that_is_cancelled_is_over_only_when_nothing_of_it_can_come_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began, may_end, landed = threading.Event(), threading.Event(), list[bytes | None]()
+
+    def slow(_url: object, _method: str, body: bytes | None) -> tuple[int, bytes]:
+        began.set()
+        assert may_end.wait(30)
+        landed.append(body)
+        return 200, b""
+
+    monkeypatch.setattr("capacity.batch.knob._exchange", slow)
+    turning = asyncio.create_task(Route("http://h/b").turn(9))
+    await asyncio.to_thread(began.wait)
+    for _ in range(2):
+        turning.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+    assert not turning.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await turning
+    assert landed == [b'{"max_batch": 9}']
+
+
+@pytest.mark.anyio
+async def test_a_server_that_still_answers_while_it_drains_is_not_taken_for_the_next(
+    tmp_path: Path, unused_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capacity.batch.knob.STEADY_S", 0.2)
+    script, over, told = tmp_path / "server.py", tmp_path / "over.py", tmp_path / "told"
+    script.write_text(SERVER)
+    over.write_text(f"import os, sys, time\ntime.sleep(1)\nos.kill(int(sys.argv[4]), 15)\ntime.sleep(1)\n{SERVER}")
+    to = target(f"http://127.0.0.1:{unused_port}")
+    before = Restart(f"{sys.executable} {script} {{batch}} {told} {unused_port}", to)
+    try:
+        await before.turn(4)
+        old = before._process
+        assert old is not None
+        restart = Restart(f"{sys.executable} {over} {{batch}} {told} {unused_port} {old.pid}", to)
+        try:
+            await restart.turn(7)
+            assert old.poll() == -signal.SIGTERM
+            assert told.read_text().split() == ["4", "7"]
+        finally:
+            await asyncio.to_thread(restart._end)
+    finally:
+        await asyncio.to_thread(before._end)
+
+
+@pytest.mark.anyio
+async def test_a_server_before_that_never_ends_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("capacity.batch.knob.GONE_WITHIN_S", 0.2)
+    async with serve(Batching(0.001)) as server:
+        restart = Restart("sh -c 'sleep 60 # {batch}'", target(server.url))
+        try:
+            with pytest.raises(
+                UnreachableError, match=r"--restart goes on, and .* did not stop answering within 0.2 s"
+            ):
+                await restart.turn(3)
+        finally:
+            await asyncio.to_thread(restart._end)
 
 
 def test_the_flags_name_the_knob() -> None:

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from capacity.batch.recorded import WINDOW_S, Asked, Pair, Recorded, judge, model_of, read
+from capacity.batch.recorded import WINDOW_S, Asked, Pair, Recorded, judge, least_of, model_of, read, told
 from capacity.errors import WorkloadError
 from capacity.stored.database import asked, named_database
 from collector import schema
+from slo.objective import Spec
 from tests.capacity.stored.test_database import flags
 from tests.collector.storage.test_commit import after
 
@@ -85,14 +86,14 @@ def pairs(most: int) -> tuple[Pair, ...]:
 
 
 def test_within_reach_the_fit_chooses() -> None:
-    outcome = judge(Recorded(pairs(40), 0.95, "proxy"), 0.0305)
+    outcome = judge("tpot", Recorded(pairs(40), 0.95, "proxy"), 0.0305)
     assert (outcome.chosen, outcome.predicted, outcome.reach) == (20, 20, 38)
     made = outcome.as_json({})
     assert (made["verdict"], made["chosen_batch"], made["feasible_max"]) == ("chosen", 20, 20)
 
 
 def test_beyond_reach_it_guesses_and_says_so() -> None:
-    outcome = judge(Recorded(pairs(15), 0.95, "proxy"), 0.050)
+    outcome = judge("tpot", Recorded(pairs(15), 0.95, "proxy"), 0.050)
     assert (outcome.chosen, outcome.predicted) == (None, 40)
     assert "they reach to 15.0 running at once" in outcome.sentence()
     assert "a largest batch of 40, which is beyond what was recorded: test it" in outcome.sentence()
@@ -109,7 +110,52 @@ def test_beyond_reach_it_guesses_and_says_so() -> None:
     ids=["few", "alike", "too slow", "flat"],
 )
 def test_records_that_choose_nothing_say_why(pairs: tuple[Pair, ...], threshold_s: float, says: str) -> None:
-    outcome = judge(Recorded(pairs, 0.95, "proxy"), threshold_s)
+    outcome = judge("tpot", Recorded(pairs, 0.95, "proxy"), threshold_s)
     assert outcome.chosen is None
     assert says in outcome.sentence()
     assert outcome.as_json({})["verdict"] == "none"
+
+
+def tpot(name: str, **more: object) -> dict[str, object]:
+    return {"name": name, "signal": "tpot", "percentile": 95, "threshold": "30ms"} | more
+
+
+def test_what_records_cannot_tell_is_left_out_by_name() -> None:
+    objectives = [
+        tpot("plain"),
+        tpot("rare", percentile="99.95"),
+        tpot("other", match={"model": "big-*"}),
+        tpot("fast", match={"class": "chat"}),
+        tpot("long", match={"prompt_bytes": ">=16k"}),
+        tpot("essays", min_output_tokens=50),
+        {"name": "first", "signal": "ttft", "percentile": 95, "threshold": "1s"},
+    ]
+    spec = Spec.model_validate({"service": "chat", "classes": ["chat"], "objectives": objectives})
+    judged, left_out = told(spec, "m")
+    assert [one.name for one in judged] == ["plain"]
+    assert left_out == (
+        "rare: speaks of 99.95% of the requests, and records go to 99.9%",
+        "other: speaks of model big-*",
+        "fast: speaks of class chat, and records tell no classes apart",
+        "long: speaks of prompts of one size, which records do not tell apart",
+        "essays: speaks of answers of at least 50 tokens, and records count shorter ones too",
+        "first: records pair no batch with ttft",
+    )
+    none = Spec.model_validate({"service": "chat", "classes": ["chat"], "objectives": objectives[1:]})
+    with pytest.raises(
+        WorkloadError, match=r"promises no tpot of model m that records tell of \(rare: speaks of 99.95%"
+    ):
+        told(none, "m")
+
+
+def test_of_several_promises_the_one_that_allows_the_least_batch_decides() -> None:
+    within = judge("p50", Recorded(pairs(40), 0.5, "proxy"), 0.0305)
+    less = judge("p99", Recorded(pairs(40), 0.99, "proxy"), 0.0205)
+    beyond = judge("p90", Recorded(pairs(40), 0.9, "proxy"), 0.5)
+    flat = judge("p95", Recorded(tuple(Pair(n, 0.01) for n in range(1, 30)), 0.95, "proxy"), 0.05)
+    outcome = least_of([within, flat, less, beyond])
+    assert (outcome.binding, outcome.chosen) == ("p99", 10)
+    assert outcome.sentence() == "a batch of 10 keeps p50 and p95 and p99 and p90, by 40 recorded windows"
+    few = judge("p999", Recorded(pairs(3), 0.999, "proxy"), 0.05)
+    assert least_of([less, few]).chosen is None
+    assert "no batch for p999: only 3 windows" in least_of([less, few]).sentence()

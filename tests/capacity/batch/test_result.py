@@ -48,7 +48,7 @@ def test_no_feasible_batch_says_how_many_replicas_it_takes() -> None:
     made = result(plan(rate_rps=50.0))
     assert made.verdict == "none"
     assert made.binding == "ttft"
-    assert "no batch is feasible: ttft is not kept at 50 requests/s by any batch: it takes" in made.sentence()
+    assert "no batch is feasible: ttft is not kept at 50 requests/s by any batch tried (40" in made.sentence()
     found = made.as_json(SETTINGS)
     assert (found["chosen_batch"], found["flags"], found["token_budget"]) == (None, {}, None)
     assert found["replicas"]

@@ -1,13 +1,14 @@
 """The search on the birth-death bed, whose answer is known in closed form, and on scripted servers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
-from capacity.batch.fit import Mix
+from capacity.batch.fit import Fit, Mix, Point
 from capacity.batch.search import Outcome, Plan, search
 from capacity.batch.trial import Answer, Ask, AskHeld, AskOpen, Held, Opened
+from capacity.certify.evidence import Series
 from capacity.certify.trial import Goal
 
 MIX = Mix(100, 50)
@@ -176,3 +177,44 @@ def test_a_disturbance_while_it_calibrates_does_not_hold_it_back() -> None:
     found, asked = run(plan(rate_rps=5.0), answer)
     assert found.chosen == 40
     assert max(ask.batch for ask in asked) <= 80
+
+
+def test_at_a_stated_rate_smaller_batches_are_tried_before_it_is_given_up() -> None:
+    def carries(batch: int) -> float:
+        return 100.0 if batch <= 12 else 0.0
+
+    answer = exact(lambda n: 0.01 + 0.001 * n, limit_s=0.0505, carries_rps=carries)
+    found, _ = run(plan(rate_rps=4.0), answer)
+    assert (found.chosen, found.feasible_max, found.rate_rps) == (10, 40, 4.0)
+    _, asked = run(plan(rate_rps=9.0), exact(lambda n: 0.01 + 0.001 * n, limit_s=0.0505, carries_rps=lambda _: 0.0))
+    tried = {ask.batch for ask in asked if isinstance(ask, AskOpen) and ask.rate_rps == 9.0}
+    assert tried == {40, 20}, "10 end 10 requests/s: to show that they keep 9 takes 500 requests, and 400 are allowed"
+
+
+def test_a_verdict_is_sure_by_accident_no_more_often_than_said_however_often_it_is_looked_at() -> None:
+    chance = np.random.default_rng(11)
+    wrong, runs = 0, 300
+    for _ in range(runs):
+        bad = (chance.random(400) < 1.0001 * TPOT.budget).astype(np.int8)
+
+        def answer(ask: Ask, bad: Series = bad) -> Answer:
+            return Held(MIX, 0.01, (0.01,), (bad[: ask.requests],), 1.0, 60.0)
+
+        found, _ = run(plan(open_goals=(), most_batch=1), answer)
+        wrong += found.probes[0].verdict.is_kept and found.probes[0].verdict.is_sure
+    assert wrong <= 0.05 * runs
+
+
+def test_the_step_is_fitted_once_for_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    from capacity.batch import search as searching
+
+    fits: list[int] = []
+    plain = searching.fit
+
+    def counted(points: Sequence[Point]) -> Fit:
+        fits.append(len(points))
+        return plain(points)
+
+    monkeypatch.setattr(searching, "fit", counted)
+    _, asked = run(plan(rate_rps=5.0), exact(lambda n: 0.01 + 0.001 * n, limit_s=0.0505, carries_rps=lambda n: n / 2))
+    assert 0 < len(fits) <= sum(isinstance(ask, AskHeld) for ask in asked)

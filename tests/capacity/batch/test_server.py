@@ -12,6 +12,7 @@ from capacity.batch.server import Server, mixed
 from capacity.batch.trial import AskHeld, AskOpen, Held, Opened
 from capacity.certify.lengths import Lengths, lengths
 from capacity.certify.promises import Promises
+from capacity.record import Record
 from tests.capacity.batch.batch_server import Batching
 from tests.capacity.batch.support import TPOT, TTFT, setting
 from tests.capacity.sse_server import serve
@@ -85,3 +86,16 @@ def test_other_mixes_are_shorter_in_one_way_alone() -> None:
     traced = replace(Lengths("trace"), pairs=((100, 40), (1, 1)))
     assert mixed(traced, "stated") == traced
     assert mixed(traced, "short prompts").pairs == ((25, 40), (1, 2))
+
+
+@pytest.mark.anyio
+async def test_a_request_that_fails_is_no_work_that_was_done() -> None:
+    async with served(Batching(0.001)) as server:
+        ends = [(n, "ok" if n % 4 == 0 else "rejected") for n in range(21)]
+        records = [
+            Record("m", n - 0.5, n, outcome, first_token_s=n - 0.4, last_token_s=n - 0.2, output_tokens=3)
+            for n, outcome in ends
+        ]
+        seen = server._seen(AskHeld(2, "stated", 21), records)
+    assert (seen.rate_rps, seen.seconds) == (5 / 20, 20)
+    assert int(seen.bad[0].sum()) == 21, "steps of 100 ms are too slow, and what failed is bad"

@@ -7,14 +7,14 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from collector.judging.evaluate import Evaluation
-from collector.judging.percentiles import QUANTILES
+from collector.judging.percentiles import QUANTILES, source_rank
 from collector.values.alerting import Alert
 from collector.values.columns import Columns
 from collector.values.verdicts import BudgetRow
 from slo.burn import Tier, tiers, windows_s
 from slo.objective import Objective, Spec
 from slo.quantity import duration_text
-from slo.signals import ALL_MODELS, SIGNALS, SOURCES
+from slo.signals import ALL_MODELS, SIGNALS
 from slo.trouble import BUDGET_POLICY
 
 MAX_MODELS_TOLD = 5
@@ -189,7 +189,7 @@ def _percentiles(objective: Objective, of: _Of, index: _Index) -> dict[str, Any]
     by_source: defaultdict[str, list[int]] = defaultdict(list)
     for place in index.percentiles.get((whose, objective.signal), ()):
         by_source[index.figures["source"][place]].append(place)
-    ranked = sorted(by_source, key=_source_rank)
+    ranked = sorted(by_source, key=source_rank)
     best = next((source for source in ranked if _saw(index, by_source[source])), ranked[0] if ranked else "")
     places = sorted(by_source[best], key=lambda place: index.figures["window_s"][place])
     return {duration_text(index.figures["window_s"][place]): _figures(index, place) for place in places}
@@ -208,10 +208,6 @@ def _together(objective: Objective, of: _Of, index: _Index) -> _Of:
     if len(mine) == 1:
         return environment, service, mine[0]
     return (environment, service, ALL_MODELS if mine == models else "")
-
-
-def _source_rank(source: str) -> int:
-    return SOURCES.index(source) if source in SOURCES else len(SOURCES)
 
 
 def _figures(index: _Index, place: int) -> dict[str, Any]:

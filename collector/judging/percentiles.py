@@ -20,12 +20,17 @@ from collector.windowing.latencies import NOWHERE, Roster
 from collector.windowing.plane import found
 from collector.windowing.windows import Windows
 from slo.objective import Spec
-from slo.signals import OVERDUE
+from slo.signals import OVERDUE, SOURCES
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 """The share of values at or below each quantile, by its column."""
 SHARES = (*QUANTILES.values(), 1.0)
 """Those, and the largest value."""
+
+
+def source_rank(source: str) -> int:
+    """The lower, the nearer to what users saw: of several sources of one latency the first is believed."""
+    return SOURCES.index(source) if source in SOURCES else len(SOURCES)
 
 
 @dataclass(frozen=True, slots=True)

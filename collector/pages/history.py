@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from collector import schema
 from collector.judging.evaluate import Evaluation
-from collector.judging.percentiles import QUANTILES, PercentileRow
+from collector.judging.percentiles import QUANTILES, PercentileRow, source_rank
 from collector.storage import recall
 from collector.values.columns import Columns
 from collector.values.verdicts import BurnRow
@@ -37,7 +37,7 @@ MAX_ROWS = 100_000
 """Rows of a table that are looked at: with many models the past that is shown is shorter."""
 _GOODNESS = ("at_least", "rel_error")
 _WHOSE = ("at_s", "environment", "service", "model")
-_PERCENTILE = (*_WHOSE, "signal", *QUANTILES, *_GOODNESS)
+_PERCENTILE = (*_WHOSE, "signal", "source", *QUANTILES, *_GOODNESS)
 _BURN = (*_WHOSE, "objective", "burn")
 _PLACE = {name: place for place, name in enumerate(_PERCENTILE)}
 _GAUGES = (KV_OCCUPANCY.sql, ENGINE_WAITING.sql, ENGINE_RUNNING.sql, IN_FLIGHT.sql)
@@ -176,7 +176,21 @@ def _percentiles(rows: Iterable[_Row], wanted: Promised) -> dict[Key, dict[str, 
         _, environment, service, model, signal = row[:5]
         if (service, signal) in wanted:
             found[environment, service, model, signal].append(row)
-    return {key: _columns(mine, wanted[key[1], key[3]]) for key, mine in found.items()}
+    return {key: _columns(_of_one_source(mine), wanted[key[1], key[3]]) for key, mine in found.items()}
+
+
+def _of_one_source(rows: Iterable[_Row]) -> Sequence[_Row]:
+    """Those of the best source that has seen anything, as the figures beside a chart are: an engine that is asked by
+    others too tells of their requests as well."""
+    by_source: defaultdict[str, list[_Row]] = defaultdict(list)
+    for row in rows:
+        by_source[row[_PLACE["source"]]].append(row)
+    ranked = [by_source[source] for source in sorted(by_source, key=source_rank)]
+    return next((mine for mine in ranked if any(map(_saw, mine))), ranked[0])
+
+
+def _saw(row: _Row) -> bool:
+    return any(row[_PLACE[name]] is not None for name in (*QUANTILES, "at_least"))
 
 
 def _columns(rows: Sequence[_Row], quantiles: Iterable[str]) -> dict[str, Points]:

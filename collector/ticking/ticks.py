@@ -32,6 +32,8 @@ from slo.quantity import MINUTE_S
 KEPT_ENDED_S = 86400
 MAX_UNSAVED = 1_000
 SETTLE_S = 5.0
+LATE_S = 0.01
+"""After the moment that a tick speaks of: who wakes a little before it would speak of the one before."""
 STEP_BACK_S = 60
 """A clock set back by more than this is believed, and everything is read anew; by less, it catches up."""
 
@@ -113,7 +115,7 @@ class Ticks:
         while True:
             await self.tick()
             tick_s = self.store.ledger.plan.tick_s
-            await self.leader.until_leading(tick_s - self.clock() % tick_s)
+            await self.leader.until_leading(tick_s - self.clock() % tick_s + LATE_S)
 
     async def next_tick(self, timeout_s: float) -> bool:
         """Wait for the end of the next tick; whether it came in time."""

@@ -1,5 +1,6 @@
 """The past that the page shows, read from real databases."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -166,6 +167,23 @@ def test_only_what_is_promised_is_read(database: str) -> None:
     found = after(database, wrote, lambda c: read_past(c, until_s=made.AT_S, recent=recent))
     assert set(found.percentiles) == {KEY}
     assert set(found.percentiles[KEY]) == {"p50", "p95", "at_least", "rel_error"}
+
+
+def test_a_chart_is_of_one_source_the_best_that_saw_anything(database: str) -> None:
+    """An engine that others ask too tells of their requests as well."""
+    engine = replace(made.percentile("m"), source="engine", p50=9.0, p95=9.9)
+    blind = replace(made.percentile("m"), p50=None, p90=None, p95=None, p99=None, p999=None, at_least=None)
+
+    def shown(*rows: PercentileRow) -> Sequence[tuple[int, float | None]]:
+        recent = history.Recent(300)
+        recent.add(replace(evaluation(made.AT_S), percentiles=columns(PercentileRow, rows)))
+        found = after(database, lambda c: read_past(c, until_s=made.AT_S, recent=recent))
+        points: Sequence[tuple[int, float | None]] = found.percentiles[KEY]["p50"]
+        return points
+
+    seen = made.percentile("m")
+    assert shown(engine, seen) == shown(seen, engine) == [(made.AT_S, seen.p50)]
+    assert shown(engine, blind) == [(made.AT_S, 9.0)]
 
 
 def other_signal() -> PercentileRow:

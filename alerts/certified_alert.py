@@ -12,7 +12,7 @@ from alerts.trouble_alert import trouble_alert
 from slo import promql
 from slo.objective import Spec
 from slo.promql import SERVICE_KEY, by, of_service
-from slo.quantity import duration_text, plain
+from slo.quantity import duration_text
 from slo.signals import CLASS, LABELS, OUTCOME, REQUESTS, SERVICE_LABEL, SYNTHETIC_CLASS
 from slo.trouble import ABOVE_CERTIFIED, CERTIFIED_WINDOW_S, NO_LOAD, TROUBLES
 
@@ -29,7 +29,7 @@ def certified_alert(spec: Spec, certified_rps: Decimal, links: Links) -> Alert:
         Said(
             f"{spec.service} runs above the load that it is certified for.",
             "{{ $labels." + SERVICE_LABEL + " }}: {{ $value | humanize }} requests a second over the last "
-            f"{window}, certified are {plain(certified_rps)}.",
+            f"{window}, certified are {certified_rps:.3g}.",
         ),
         links,
     )

@@ -54,7 +54,11 @@ def _read(argument: str, services: Sequence[str]) -> tuple[str, Mapping[str, Dec
         raise CapacityResultError(f"--capacity {argument} names no file: write SERVICE=FILE")
     if service not in services:
         raise CapacityResultError(f"--capacity {argument}: no service {service} in slo.yaml: use {', '.join(services)}")
-    figures = _figures(Path(path))
+    said = _said(Path(path))
+    values = {key: said.get(key) for key in FIGURES}
+    figures = {key: value for key, value in values.items() if isinstance(value, Decimal) and LEAST <= value <= MOST}
+    if not figures and any(key in said and said[key] is None for key in FIGURES):
+        raise CapacityResultError(f"--capacity {path}: that run found no figure: give one that certified or chose some")
     if not figures:
         raise CapacityResultError(
             f"--capacity {path}: has none of {', '.join(FIGURES)}: give the JSON of firsttoken capacity"
@@ -62,14 +66,11 @@ def _read(argument: str, services: Sequence[str]) -> tuple[str, Mapping[str, Dec
     return service, figures
 
 
-def _figures(path: Path) -> Mapping[str, Decimal]:
+def _said(path: Path) -> Mapping[str, object]:
     try:
         found = json.loads(path.read_text(encoding="utf-8-sig"), parse_float=Decimal, parse_int=Decimal)
     except OSError as error:
         raise CapacityResultError(f"--capacity {path}: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise CapacityResultError(f"--capacity {path}: no JSON: give the file that firsttoken capacity wrote") from None
-    if not isinstance(found, dict):
-        return {}
-    values = {key: found.get(key) for key in FIGURES}
-    return {key: value for key, value in values.items() if isinstance(value, Decimal) and LEAST <= value <= MOST}
+    return found if isinstance(found, dict) else {}

@@ -47,7 +47,7 @@ def test_what_is_no_figure_is_not_taken_for_one(tmp_path: Path, figure: str) -> 
 
 FILES = (
     *(("slo.yaml", "service: chat"), ("empty.json", '{"verdict": "x"}')),
-    *(("list.json", "[]"), ("deep.json", "[" * 100_000)),
+    *(("list.json", "[]"), ("none.json", '{"certified_rps": null, "refuted_rps": null}'), ("deep.json", "[" * 100_000)),
 )
 REFUSED = {
     "whose it is must be said where there are several": ("{file}", "whose is it"),
@@ -55,9 +55,10 @@ REFUSED = {
     "no file": ("chat=", "--capacity chat= names no file: write SERVICE=FILE"),
     "brackets without end": ("chat={deep}", "no JSON"),
     "a service that is none": ("nobody={file}", "no service nobody in slo.yaml: use chat, search"),
-    "a file that is not there": ("chat={dir}/none.json", "No such file"),
+    "a file that is not there": ("chat={dir}/nowhere.json", "No such file"),
     "a file that is no JSON": ("chat={slo}", "no JSON"),
     "a file that knows nothing of it": ("chat={empty}", "has none of certified_rps"),
+    "a run without a certificate": ("chat={none}", "that run found no figure"),
     "a list": ("chat={list}", "has none of certified_rps"),
 }
 

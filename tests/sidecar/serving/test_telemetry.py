@@ -92,6 +92,9 @@ async def test_what_a_shell_has_put_aside_is_looked_at_before_anything_is_told()
         def columns(self, _: int) -> tuple[str, ...]:
             return ()
 
+        def unanswered_s(self, _: int) -> None:
+            return None
+
     made.eye._in_flight.add(Aside())  # type: ignore[arg-type]
     made._export()
     assert asked == ["x"]

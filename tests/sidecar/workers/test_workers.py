@@ -388,7 +388,7 @@ def test_a_unix_socket_is_shared_too(tmp_path: Path) -> None:
             os.kill(workers(process)[0], signal.SIGTERM)  # one alone: it drains, and the next takes its place
             eventually(lambda deaths=deaths: gauge(process, WORKER_DEATHS.prometheus) == deaths)  # type: ignore[misc]
             eventually(lambda: gauge(process, WORKERS.prometheus) == 2)
-        assert requests(process) == 20
+        eventually(lambda: requests(process) == 20)  # a worker on a busy machine may answer the next page, not this one
         assert process.stop() == 0
         assert not path.exists()
 

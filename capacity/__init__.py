@@ -8,6 +8,7 @@
            stored/   a collector's database: results in, recorded requests out
            report/   the drawing room: pages with charts that need nothing else
     traces, arrivals   recorded requests, and what their times are like; spec, options: the flags that all share
+    printed            what a command says on its output
 
 `schedule`, `prompt`, `reply`, `record`, `summary` and `arrivals` are pure; `client`, `sending` and `load` hold the
 sockets and the clock. The package knows `slo` (objectives, names of outcomes and classes), in `stored` the collector's

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from capacity.errors import WorkloadError
 from capacity.sending import DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT_S
 from slo.flags import variable
@@ -88,6 +90,11 @@ def _takes_files(folder: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def write_json(path: Path, made: Mapping[str, object]) -> None:
+    """A result as the JSON that `--json` names. Raises WorkloadError."""
+    write("--json", path, orjson.dumps(made, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
 def write(flag: str, path: Path, text: str) -> None:

@@ -15,6 +15,7 @@ from capacity.certify.evidence import Series
 from capacity.certify.judge import Rigour
 from capacity.certify.search import Outcome, search
 from capacity.certify.trial import Answer, Ask, AskAlone, AskFlood, Ceiling, Goal, Seen, Start
+from queues.answered import answered
 
 Chance = np.random.Generator
 Floats = NDArray[np.float64]
@@ -93,14 +94,7 @@ class World:
 def certified(server: Server, rigour: Rigour, seed: int) -> tuple[Outcome, int]:
     """What the search says of a server, and how many requests that took."""
     world = World(server, seed)
-    going = search(server.goals(), rigour)
-    ask = next(going)
-    while True:
-        try:
-            ask = going.send(world.answer(ask))
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome, world.requests
+    return answered(search(server.goals(), rigour), world.answer), world.requests
 
 
 def highest(keeps: Callable[[float], bool], ceiling: float) -> float:

@@ -6,7 +6,6 @@ that of the birth-death process at each batch.
 """
 
 import math
-from collections.abc import Generator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -17,6 +16,7 @@ from capacity.batch.search import Outcome, Plan, search
 from capacity.batch.trial import Answer, Ask, AskHeld, Held, Opened
 from capacity.certify.trial import Goal
 from capacity.summary import quantile
+from queues.answered import answered
 from queues.batching import Batching
 from queues.servers import Chance, Run
 
@@ -116,11 +116,4 @@ class Knob:
 def tuned(bed: Tuning, seed: int, *, most_requests: int) -> tuple[Outcome, int]:
     """What the search says of a server, and how many requests that took."""
     knob = Knob(bed, seed)
-    going: Generator[Ask, Answer, Outcome] = search(bed.plan(most_requests=most_requests))
-    ask = next(going)
-    while True:
-        try:
-            ask = going.send(knob.answer(ask))
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome, knob.requests
+    return answered(search(bed.plan(most_requests=most_requests)), knob.answer), knob.requests

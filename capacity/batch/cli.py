@@ -9,12 +9,11 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import orjson
 from rich.console import Console
 
 from capacity.batch import recorded
@@ -25,7 +24,8 @@ from capacity.batch.result import Result
 from capacity.batch.search import Outcome
 from capacity.batch.sitting import Account, Ended, sit, turned_back
 from capacity.errors import UnreachableError, WorkloadError
-from capacity.options import writable, write
+from capacity.options import writable, write, write_json
+from capacity.printed import paper, print_left_out
 from capacity.spec import named_spec
 from capacity.stored.database import asked, named_database
 from capacity.stored.results import Found, keep, refuse_unfit
@@ -34,7 +34,6 @@ from slo.objective import Spec
 __all__ = ["add_to", "batch"]
 
 INTERRUPTED = 130
-PIPE_WIDTH = 160
 
 
 def batch(args: argparse.Namespace) -> int:
@@ -57,18 +56,18 @@ def _tested(args: argparse.Namespace, path: Path) -> int:
     result = _result(setup, account, outcome)
     settings = _settings(setup)
     made = result.as_json(settings)
-    _write(path, made)
+    write_json(path, made)
     if args.html is not None:
         write("--html", Path(args.html), page_of(result, settings))
     if database is not None and outcome is not None:
         to = str(setup.settings["target"])
         keep(database, _found(setup.spec, str(setup.settings["model"]), to, made))
     if not args.quiet:
-        console = _console()
+        console = paper()
         console.print(report(result))
         if ended.not_back is None:
             console.print(_left_at(setup))
-        _print_left_out(console, setup.left_out)
+        print_left_out(console, setup.left_out)
     if ended.not_back is not None:
         raise UnreachableError(f"the result is in {path}, but the server's batch is not put back: {ended.not_back}")
     return INTERRUPTED if outcome is None else int(outcome.chosen is None)
@@ -78,7 +77,7 @@ async def _sitting(setup: Setup, account: Account, path: Path, console: Console)
     """Search; without an outcome when SIGINT or SIGTERM came first."""
 
     def keep_now(outcome: Outcome | None) -> None:
-        _write(path, _result(setup, account, outcome).as_json(_settings(setup)))
+        write_json(path, _result(setup, account, outcome).as_json(_settings(setup)))
 
     with progress(console) as show:
         going = asyncio.create_task(sit(setup.server, setup.plan, account, on_ask=show, on_kept=lambda: keep_now(None)))
@@ -131,33 +130,17 @@ def _from_records(args: argparse.Namespace, path: Path) -> int:
         "spec": spec.hash,
     }
     made = outcome.as_json(settings)
-    _write(path, made)
+    write_json(path, made)
     if args.html is not None:
         write("--html", Path(args.html), page_of_records(outcome, settings))
     if outcome.chosen is not None:  # what records could not say must not stand in the place of what a test has shown
         keep(database, _found(spec, model, "", made))
     if not args.quiet:
-        console = _console()
+        console = paper()
         console.print(outcome.sentence())
-        _print_left_out(console, left_out)
+        print_left_out(console, left_out)
     return int(outcome.chosen is None)
-
-
-def _print_left_out(console: Console, left_out: Sequence[str]) -> None:
-    for why_not in left_out:
-        console.print(f"left out: {why_not}")
 
 
 def _found(spec: Spec, model: str, to: str, made: Mapping[str, object]) -> Found:
     return Found(int(time.time()), "batch", spec.environment, spec.service, model, to, made)
-
-
-def _write(path: Path, made: Mapping[str, object]) -> None:
-    write("--json", path, orjson.dumps(made, option=orjson.OPT_INDENT_2).decode() + "\n")
-
-
-def _console() -> Console:
-    console = Console(highlight=False, soft_wrap=True, markup=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = PIPE_WIDTH  # a pipe has no width of its own
-    return console

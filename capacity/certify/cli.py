@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import orjson
 from rich.console import Console
 
 from capacity.certify.account import Account
@@ -23,7 +22,8 @@ from capacity.certify.result import Result
 from capacity.certify.search import Outcome
 from capacity.certify.sitting import sit
 from capacity.certify.workload import Tokens
-from capacity.options import add_flag, add_sending_flags, printable, write
+from capacity.options import add_flag, add_sending_flags, printable, write, write_json
+from capacity.printed import paper, print_left_out
 from capacity.spec import add_spec_flags
 from capacity.stored.database import add_database_flags
 from capacity.stored.recorded import RECORDED
@@ -31,7 +31,6 @@ from capacity.stored.results import Found, keep
 
 DEFAULT_MINUTES = 15.0
 INTERRUPTED = 130
-PIPE_WIDTH = 200
 
 
 def add_to(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
@@ -82,12 +81,9 @@ def certify(args: argparse.Namespace) -> int:
 
 
 def _print(result: Result, left_out: Sequence[str]) -> None:
-    console = Console(highlight=False, soft_wrap=True, markup=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = PIPE_WIDTH  # a pipe has no width of its own
+    console = paper()
     console.print(report(result))
-    for why_not in left_out:
-        print(f"left out: {why_not}")
+    print_left_out(console, left_out)
 
 
 @dataclass(slots=True)
@@ -130,4 +126,4 @@ class _Certification:
 
     def _keep(self, outcome: Outcome | None) -> None:
         made = self.result(outcome).as_json(self._of.settings)
-        write("--json", self._of.path, orjson.dumps(made, option=orjson.OPT_INDENT_2).decode() + "\n")
+        write_json(self._of.path, made)

@@ -11,12 +11,12 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-import orjson
 from rich.console import Console
 
 from capacity.certify.promises import promises
 from capacity.errors import WorkloadError
-from capacity.options import add_flag, printable, writable, write
+from capacity.options import add_flag, printable, writable, write, write_json
+from capacity.printed import paper, print_left_out
 from capacity.sizing.demand import Demand, demand_at, of_file
 from capacity.sizing.html import page_of
 from capacity.sizing.measured import DEFAULT_RESULT, Measured, assumed, measured
@@ -34,7 +34,6 @@ from slo.signals import UNKNOWN_MODEL
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
-PIPE_WIDTH = 200
 MOST_SEED = 2**63 - 1
 
 
@@ -84,16 +83,13 @@ def size(args: argparse.Namespace) -> int:
     result = _result(args, spec, demand, known, terms)
     made = result.as_json(_settings(args, spec))
     if args.json is not None:
-        write("--json", Path(args.json), orjson.dumps(made, option=orjson.OPT_INDENT_2).decode() + "\n")
+        write_json(Path(args.json), made)
     if args.html is not None:
         write("--html", Path(args.html), page_of(result))
     if not args.quiet:
-        console = Console(highlight=False, soft_wrap=True, markup=False)
-        if not console.is_terminal and "COLUMNS" not in os.environ:
-            console.width = PIPE_WIDTH  # a pipe has no width of its own
+        console = paper()
         console.print(report(result))
-        for why_not in result.left_out:
-            print(f"left out: {why_not}")
+        print_left_out(console, result.left_out)
     if database is not None:
         model = result.measured.model or args.model or UNKNOWN_MODEL
         keep(database, Found(int(time.time()), "size", spec.environment, spec.service, model, "", made))

@@ -18,7 +18,6 @@ from sqlalchemy.engine import Connection
 
 from collector import schema
 from collector.judging.evaluate import Evaluation
-from collector.storage.upsert import execute_many
 from collector.values.columns import Columns
 from slo.quantity import MINUTE_S
 
@@ -40,7 +39,7 @@ def write(connection: Connection, evaluation: Evaluation) -> None:
     minute_s = evaluation.at_s - evaluation.at_s % MINUTE_S
     found: tuple[Columns[Any], ...] = (evaluation.percentiles, evaluation.burns, evaluation.budgets)
     for table, rows in zip(TABLES, found, strict=True):
-        execute_many(connection, _without(table, connection.dialect.name), [(minute_s, minute_s + MINUTE_S)])
+        connection.exec_driver_sql(_without(table, connection.dialect.name), [(minute_s, minute_s + MINUTE_S)])
         _insert(connection, table, rows)
 
 
@@ -60,7 +59,7 @@ def _insert(connection: Connection, table: Table, rows: Columns[Any]) -> None:
         text = _text(table, shared, run.several, connection.dialect.name)
         waiting = _together(held, run.several, shared=shared)
         while part := list(islice(waiting, max(ROWS_PER_STATEMENT // run.several, 1))):
-            execute_many(connection, text, part)
+            connection.exec_driver_sql(text, part)
 
 
 def _is_one(column: Sequence[Any]) -> bool:

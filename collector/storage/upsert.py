@@ -65,14 +65,9 @@ class Upsert:
         text = _text(self, connection.dialect)
         written, waiting = 0, iter(rows)
         while part := list(islice(waiting, ROWS_PER_STATEMENT)):
-            execute_many(connection, text, part)
+            connection.exec_driver_sql(text, part)
             written += len(part)
         return written
-
-
-def execute_many(connection: Connection, text: str, rows: Sequence[Row]) -> None:
-    """Execute the driver's own text for each of the rows."""
-    connection.exec_driver_sql(text, rows)
 
 
 def _everything_else(table: Table) -> dict[str, Merge]:

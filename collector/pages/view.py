@@ -6,7 +6,6 @@ An objective is one card: over all its models first, and each model below when t
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from urllib.parse import quote, urlencode
 
 from collector.pages import alert_lines, filters
 from collector.pages.alert_lines import Line
@@ -15,6 +14,7 @@ from collector.pages.filters import Choices, Filters
 from collector.pages.history import History
 from collector.pages.pictures import Picture, picture
 from collector.pages.standing import Facts, Latency, Standing, Tone, lasting, standing
+from collector.telling.notice import objective_path
 from collector.telling.notify import Deliveries
 from collector.values import words
 from collector.values.alerting import Alert
@@ -288,7 +288,7 @@ def _card(seen: Seen, objective: Objective, rows: Sequence[Facts], *, environmen
     whole, *models = (standing(objective, row, shortest_s=shortest_s, tiers=tiers) for row in (first, *shown))
     return Card(
         anchor=f"{service}-{objective.name}",
-        url=_url(service, objective.name, environment),
+        url=objective_path(service, objective.name, environment),
         service=service,
         environment=environment,
         name=objective.name,
@@ -302,11 +302,6 @@ def _card(seen: Seen, objective: Objective, rows: Sequence[Facts], *, environmen
         corner="" if whole.latencies else _window_shown(models),
         picture=picture(seen.history, objective, (first, *shown), key=(environment, service)),
     )
-
-
-def _url(service: str, objective: str, environment: str) -> str:
-    path = f"/objectives/{quote(service, safe='')}/{quote(objective, safe='')}"
-    return f"{path}?{urlencode({'environment': environment})}" if environment else path
 
 
 def _readable(rows: Sequence[Facts]) -> Sequence[Facts]:

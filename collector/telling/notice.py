@@ -7,9 +7,9 @@ description.
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-from collector.values.alerting import Alert, Pairs
+from collector.values.alerting import Alert, AlertKey, Pairs
 
 ALERT_NAME = "alertname"
 NOTIFY = "notify"
@@ -45,7 +45,7 @@ def notice(alert: Alert, *, external_url: str) -> Notice | None:
     see this collector's pages."""
     if alert.fired_s is None or alert.state == "pending":
         return None
-    url = objective_url(external_url, alert.key.service, alert.key.objective)
+    url = external_url.rstrip("/") + (_page(alert.key) if alert.key.objective else "/")
     annotations = {"dashboard_url": url, **dict(alert.annotations)}
     return Notice(
         labels=tuple(sorted((name, value) for name, value in alert.labels if value)),
@@ -56,10 +56,14 @@ def notice(alert: Alert, *, external_url: str) -> Notice | None:
     )
 
 
-def objective_url(external_url: str, service: str, objective: str) -> str:
-    """The page about one objective, or the front page where the alert speaks of none."""
-    path = f"/objectives/{quote(service, safe='')}/{quote(objective, safe='')}" if objective else "/"
-    return external_url.rstrip("/") + path
+def objective_path(service: str, objective: str, environment: str) -> str:
+    """Where this collector has the page about one objective."""
+    path = f"/objectives/{quote(service, safe='')}/{quote(objective, safe='')}"
+    return f"{path}?{urlencode({'environment': environment})}" if environment else path
+
+
+def _page(key: AlertKey) -> str:
+    return objective_path(key.service, key.objective, key.environment)
 
 
 def rfc3339(at_s: float) -> str:

@@ -1,6 +1,6 @@
 """Notices: stable labels, and moments as receivers read them."""
 
-from collector.telling.notice import Notice, notice, objective_url, rfc3339
+from collector.telling.notice import Notice, notice, objective_path, rfc3339
 from collector.values.alerting import Alert, AlertKey, with_cause
 
 KEY = AlertKey("LLMTTFTBudgetBurn", "prod", "chat", "*", "ttft", "fast")
@@ -20,7 +20,7 @@ def told(one: Alert) -> Notice:
 def test_a_firing_alert_has_no_end() -> None:
     found = told(alert("firing"))
     assert (found.starts_at_s, found.ends_at_s, found.fires) == (100, None, True)
-    assert found.url == "http://c:1/objectives/chat/ttft"
+    assert found.url == "http://c:1/objectives/chat/ttft?environment=prod"
     assert dict(found.annotations) == {"summary": "Budget burns.", "dashboard_url": found.url}
 
 
@@ -49,9 +49,14 @@ def test_empty_labels_are_left_out_and_the_fingerprint_is_that_of_the_labels() -
     assert firing.label("nothing") == ""
 
 
-def test_urls_are_safe() -> None:
-    assert objective_url("http://c", "a/b", "x y") == "http://c/objectives/a%2Fb/x%20y"
-    assert objective_url("http://c/", "chat", "") == "http://c/"
+def test_an_alert_of_no_objective_leads_to_the_front_page() -> None:
+    silent = Alert(AlertKey("LLMTelemetryAbsent", "prod", "chat"), "firing", 200, 100, LABELS, ())
+    assert told(silent).url == "http://c:1/"
+
+
+def test_paths_are_safe() -> None:
+    assert objective_path("a/b", "x y", "") == "/objectives/a%2Fb/x%20y"
+    assert objective_path("chat", "ttft", "a&b") == "/objectives/chat/ttft?environment=a%26b"
 
 
 def test_moments_are_utc() -> None:

@@ -1,6 +1,6 @@
 """A small continuous-batching LLM server, for demonstrations and tests: real scheduling, random weights.
 
-    cli -> api -> handover -> engine -> scheduler (blocks, prefix, sequence) -> runner (model, sampler)
+    cli -> api -> handover -> engine -> scheduler (blocks, prefix, sequence) -> runner (inputs, model, sampler, graphs)
            intake, replies              metrics, faults, text
 
 One engine thread makes steps: the scheduler decides (a frozen value, no torch), the runner computes, the engine

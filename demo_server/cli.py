@@ -42,6 +42,7 @@ class Options:
     host: str
     port: int
     device: str
+    dtype: str
     models: tuple[str, ...]
     max_batch: int
     token_budget: int
@@ -78,6 +79,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
         host=host,
         port=port,
         device=asked.device,
+        dtype=asked.dtype,
         models=tuple(dict.fromkeys(asked.model or (DEFAULT_MODEL,))),
         max_batch=asked.max_batch,
         token_budget=asked.token_budget,
@@ -146,9 +148,14 @@ def serve(options: Options, listener: socket.socket) -> None:
             timeout_graceful_shutdown=CANCEL_AFTER_S,
         )
     )
-    # uvicorn stops on these by itself and then raises them again, for whoever handled them before: nobody must.
+
+    # uvicorn stops on these by itself and then raises them again, for whoever handled them before. That is us, so that
+    # one which comes before uvicorn listens to them is not lost.
+    def leave(*_: object) -> None:
+        server.should_exit = True
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, leave)
     host, port = listener.getsockname()[:2]
     print(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
     server.run(sockets=[listener])
@@ -161,6 +168,7 @@ def build_service(options: Options) -> "Service":
     from demo_server.api import Service
     from demo_server.blocks import BlockPool
     from demo_server.engine import Engine, Limits
+    from demo_server.graphs import capture_on
     from demo_server.intake import Served
     from demo_server.metrics import Metrics
     from demo_server.model import ModelShape, build
@@ -169,9 +177,9 @@ def build_service(options: Options) -> "Service":
 
     torch.set_num_threads(_torch_threads())
     device = _device(options.device)
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    model = build(ModelShape(max_positions=options.max_model_len), options.seed, device=device, dtype=dtype)
-    runner = ModelRunner(model, kv_blocks=options.kv_blocks, block_size=options.block_size)
+    shape = ModelShape(max_positions=options.max_model_len)
+    model = build(shape, options.seed, device=device, dtype=_dtype(options.dtype, device))
+    runner = ModelRunner(model, kv_blocks=options.kv_blocks, block_size=options.block_size, capture=capture_on(device))
     runner.warm_up()
     metrics = Metrics(options.models)
     policy = Policy(options.max_batch, options.token_budget, reuse=options.prefix_cache)
@@ -189,6 +197,14 @@ def _device(name: str) -> "torch.device":
     if name == "cuda" and not torch.cuda.is_available():
         raise BadStartError("--device cuda, but torch finds no CUDA device here; use --device cpu")
     return torch.device(name)
+
+
+def _dtype(name: str, device: "torch.device") -> "torch.dtype":
+    import torch
+
+    if name == "auto":
+        name = "bfloat16" if device.type == "cuda" else "float32"
+    return {"bfloat16": torch.bfloat16, "float32": torch.float32}[name]
 
 
 def _torch_threads() -> int:
@@ -217,6 +233,12 @@ def _parser() -> argparse.ArgumentParser:
         help="where; port 0 takes a free one (default: %(default)s)",
     )
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where the model runs (default: %(default)s)")
+    add(
+        "--dtype",
+        choices=("auto", "float32", "bfloat16"),
+        default="auto",
+        help="numbers of weights and cache; auto is bfloat16 on cuda, float32 on cpu (default: %(default)s)",
+    )
     add("--model", action="append", metavar="NAME", help=f"served name, repeatable (default: {DEFAULT_MODEL})")
     _add_sizes(parser)
     add(

@@ -1,10 +1,10 @@
 """The engine thread: takes requests in, makes one step after another, gives outputs out.
 
-A turn is: take what came in; let the scheduler plan; let the runner compute; wait if a floor or a fault says so;
-settle each new token (text, stop, limits) and hand all of the step's outputs over in one call. With nothing to do
-it sleeps until something comes in. All state belongs to the engine thread; methods of the first group may be called
-from one other thread and do no more than leave a note in the inbox. If a turn raises, every request, present or
-future, ends with an error and `failure` says why.
+A turn is: take what came in; let the scheduler plan; let the runner begin; meanwhile hand over, in one call, all that
+the step before gave; take the tokens; wait if a floor or a fault says so; settle each (text, stop, limits), for the
+next plan must know who goes on. With nothing to do it sleeps until something comes in. All state belongs to the engine
+thread; methods of the first group may be called from one other thread and do no more than leave a note in the inbox. If
+a turn raises, every request, present or future, ends with an error and `failure` says why.
 """
 
 import logging
@@ -34,8 +34,9 @@ GLANCE_S = 0.05
 class Runner(Protocol):
     """What computes a step. The model's runner is one; tests script others."""
 
-    def run(self, step: Step, sequences: Mapping[int, Sequence]) -> dict[int, int]:
-        """The next token of every sequence whose tokens are all computed after this step, by sequence id."""
+    def begin(self, step: Step, sequences: Mapping[int, Sequence]) -> Callable[[], Mapping[int, int]]:
+        """Begin a step. Calling the answer waits for it and gives the next token of every sequence whose tokens are all
+        computed after it, by sequence id."""
         ...
 
 
@@ -69,6 +70,15 @@ class Live:
         (self.metrics.running if self.is_running else self.metrics.waiting).dec()
 
 
+@dataclass(frozen=True, slots=True)
+class News:
+    """What one token meant for its request, settled but not yet told."""
+
+    live: Live
+    output: Output
+    at_s: float
+
+
 class Engine:
     """Runs a scheduler and a runner on a thread of its own."""
 
@@ -83,6 +93,7 @@ class Engine:
         self._sequences: dict[int, Sequence] = {}
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._deliver: Deliver = _nowhere
+        self._untold: list[News] = []
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         # Requests not yet answered in full. The gate orders a submission against the engine's death, so that none is
@@ -143,6 +154,7 @@ class Engine:
         try:
             while not self._stopping.is_set():
                 self._turn()
+            self._tell()
         except Exception as error:
             # Whatever it is, nobody may be left waiting for a dead thread.
             _logger.exception("the engine has failed")
@@ -151,6 +163,7 @@ class Engine:
     def _turn(self) -> None:
         self._take_in()
         if self.faults.hang:
+            self._tell()
             self._sleep_until_note()
             return
         pool = self._scheduler.pool
@@ -159,10 +172,13 @@ class Engine:
         step = self._scheduler.plan(admit_limit=1 if self.faults.queue else None)
         self._note_moves(step, started_s)
         if step.chunks:
-            tokens = self._runner.run(step, self._sequences)
+            collect = self._runner.begin(step, self._sequences)
+            self._tell()
+            tokens = collect()
             self._pace(started_s)
-            self._deliver(self._settle(step, tokens))
+            self._settle(step, tokens)
         elif not step.preempted:
+            self._tell()
             self._sleep_until_note()
 
     def _take_in(self) -> None:
@@ -220,26 +236,39 @@ class Engine:
                 return
             self._stopping.wait(min(left_s, GLANCE_S))
 
-    def _settle(self, step: Step, tokens: Mapping[int, int]) -> list[Output]:
+    def _settle(self, step: Step, tokens: Mapping[int, int]) -> None:
+        """Do to the sequences what the next plan must know of; what clients and scrapes must know can wait."""
         now_s = time.monotonic()
         for chunk in step.chunks:
             self._sequences[chunk.sequence_id].advance(chunk.count)
-        return [self._settle_token(self._live[sequence_id], token, now_s) for sequence_id, token in tokens.items()]
+        for sequence_id, token in tokens.items():
+            live = self._live[sequence_id]
+            self._untold.append(News(live, self._settle_token(live, token), now_s))
 
-    def _settle_token(self, live: Live, token: int, now_s: float) -> Output:
+    def _settle_token(self, live: Live, token: int) -> Output:
         sequence = live.sequence
         sequence.append(token)
-        live.metrics.token(live.timeline, sequence.prompt_tokens, now_s)
         text = live.text.push(token)
         finish = _ending(live, token)
         if finish == "length" or (finish == "stop" and live.text.stop_reason is None):
             text += live.text.flush()
         if finish is not None:
-            live.metrics.finished(live.timeline, sequence.output_tokens, finish)
             self._remove(live)
         return Output(sequence.id, text, sequence.output_tokens, finish, live.text.stop_reason)
 
+    def _tell(self) -> None:
+        """Count the tokens of the last step and hand its outputs over: counted first, as who reads one may scrape."""
+        untold, self._untold = self._untold, []
+        for news in untold:
+            live, output = news.live, news.output
+            live.metrics.token(live.timeline, live.sequence.prompt_tokens, news.at_s)
+            if output.finish is not None:
+                live.metrics.finished(live.timeline, output.completion_tokens, output.finish)
+        if untold:
+            self._deliver([news.output for news in untold])
+
     def _fail(self, error: Exception) -> None:
+        self._tell()
         with self._gate:
             self.failure = error
         for live in self._live.values():

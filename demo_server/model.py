@@ -58,30 +58,31 @@ class Attention(nn.Module):
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
         self.shape = shape
-        self.kv_width = shape.kv_heads * shape.head_width
-        self.qkv = nn.Linear(shape.width, shape.width + 2 * self.kv_width, bias=False)
+        self.qkv = nn.Linear(shape.width, (shape.heads + 2 * shape.kv_heads) * shape.head_width, bias=False)
         self.out = nn.Linear(shape.width, shape.width, bias=False)
 
     def forward(self, x: Tensor, rope: Tensor, mask: Tensor, batch: Batch, pool: Tensor) -> Tensor:
-        """x (B, Q, width), rope (2, B, Q, 1, D/2), mask (B, 1, Q*G, T), pool (blocks, S, 2, K, D) -> (B, Q, width)."""
+        """x (B, Q, width), rope (2, B, Q, 1, D), mask (B, 1, Q*G, T), pool (blocks, S, 2, K, D) -> (B*Q, width).
+
+        What the heads read, before `out`: the layer adds that to its stream.
+        """
         shape, (rows, new, _) = self.shape, x.shape
-        q, k, v = self.qkv(x).split((shape.width, self.kv_width, self.kv_width), dim=-1)
-        q = rotate(q.view(rows, new, shape.heads, shape.head_width), rope)
-        k = rotate(k.view(rows, new, shape.kv_heads, shape.head_width), rope)
-        v = v.view(rows, new, shape.kv_heads, shape.head_width)
-        pool.flatten(0, 1)[batch.slots] = torch.stack((k, v), dim=2).flatten(0, 1)  # (B*Q, 2, K, D)
+        heads = self.qkv(x).unflatten(-1, (-1, shape.head_width))  # (B, Q, H + 2K, D)
+        turned = heads[:, :, : shape.heads + shape.kv_heads]  # queries and keys
+        turned.copy_(rotate(turned, rope))
+        written = heads[:, :, shape.heads :].flatten(0, 1).unflatten(1, (2, shape.kv_heads))  # (B*Q, 2, K, D)
+        pool.flatten(0, 1).index_copy_(0, batch.slots, written)
 
         cached = pool.index_select(0, batch.blocks.flatten())  # (B*N, S, 2, K, D)
         cached = cached.view(rows, -1, 2, shape.kv_heads, shape.head_width)  # (B, T, 2, K, D)
         keys, values = cached.permute(2, 0, 3, 1, 4).unbind(0)  # (B, K, T, D) each, views
         # The G heads of a group read the same keys, so they can stand as G further queries: no key is copied.
-        q = (
-            q.view(rows, new, shape.kv_heads, shape.group, shape.head_width).transpose(1, 2).flatten(2, 3)
-        )  # (B, K, Q*G, D)
+        q = heads[:, :, : shape.heads].unflatten(2, (shape.kv_heads, -1))  # (B, Q, K, G, D)
+        q = q.transpose(1, 2).flatten(2, 3)  # (B, K, Q*G, D)
         read = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
-        read = read.view(rows, shape.kv_heads, new, shape.group * shape.head_width).transpose(1, 2)  # (B, Q, K, G*D)
-        attended: Tensor = self.out(read.flatten(2))
-        return attended
+        # Kernels differ in the order in which their answer lies in memory, so this is no view on all of them.
+        read = read.view(rows, shape.kv_heads, new, shape.group, shape.head_width)
+        return read.transpose(1, 2).reshape(rows * new, -1)  # (B*Q, K*G*D)
 
 
 class Block(nn.Module):
@@ -95,12 +96,13 @@ class Block(nn.Module):
         self.gate_up = nn.Linear(shape.width, 2 * shape.hidden, bias=False)
         self.down = nn.Linear(shape.hidden, shape.width, bias=False)
 
-    def forward(self, x: Tensor, rope: Tensor, mask: Tensor, batch: Batch, pool: Tensor) -> Tensor:
-        """(B, Q, width) -> (B, Q, width)."""
-        x = x + self.attention(self.attention_norm(x), rope, mask, batch, pool)
-        gate, up = self.gate_up(self.feed_norm(x)).chunk(2, dim=-1)
-        fed: Tensor = x + self.down(F.silu(gate) * up)
-        return fed
+    def forward(self, x: Tensor, rope: Tensor, mask: Tensor, batch: Batch, pool: Tensor) -> None:
+        """Add to the stream x (B, Q, width), in place: a decode is as fast as its launches are few."""
+        stream = x.flatten(0, 1)  # (B*Q, width), a view
+        read = self.attention(self.attention_norm(x), rope, mask, batch, pool)
+        stream.addmm_(read, self.attention.out.weight.T)
+        gate, up = self.gate_up(self.feed_norm(stream)).chunk(2, dim=-1)
+        stream.addmm_(F.silu(gate).mul_(up), self.down.weight.T)
 
 
 class Decoder(nn.Module):
@@ -119,34 +121,34 @@ class Decoder(nn.Module):
         """Write the new tokens' keys and values into `pools` (one a layer) and return logits (B, vocabulary)."""
         block_size = pools[0].shape[1]
         x = self.embedding(batch.tokens)  # (B, Q, width)
-        rope = self.rope[:, batch.positions].unsqueeze(3)  # (2, B, Q, 1, D/2)
-        mask = causal_mask(batch, block_size, group=self.shape.group).to(x.dtype)
+        rope = self.rope[:, batch.positions].unsqueeze(3)  # (2, B, Q, 1, D)
+        mask = causal_mask(batch, block_size, group=self.shape.group, dtype=x.dtype)
         for layer, pool in zip(self.layers, pools, strict=True):
-            x = layer(x, rope, mask, batch, pool)
+            layer(x, rope, mask, batch, pool)
         logits: Tensor = self.head(self.norm(x[:, -1]))
         return logits
 
 
 def rope_table(shape: ModelShape) -> Tensor:
-    """Cosines and sines of every position's rotation: (2, positions, D/2). RoPE: Su et al. 2021, halves form."""
+    """What `rotate` multiplies by at every position: (2, positions, D). RoPE: Su et al. 2021, halves form."""
     half = shape.head_width // 2
     frequency = shape.rope_base ** (-torch.arange(half, dtype=torch.float64) / half)
     angle = torch.arange(shape.max_positions, dtype=torch.float64)[:, None] * frequency
-    return torch.stack((angle.cos(), angle.sin())).float()
+    cos, sin = angle.cos(), angle.sin()
+    return torch.stack((torch.cat((cos, cos), dim=1), torch.cat((-sin, sin), dim=1))).float()
 
 
 def rotate(x: Tensor, rope: Tensor) -> Tensor:
-    """Turn each head's (i, i + D/2) pairs by their position's angle, in float32; x (B, Q, heads, D)."""
+    """Turn each head's (i, i + D/2) pairs by their position's angle; x (B, Q, heads, D), the answer in float32."""
     cos, sin = rope
-    a, b = x.chunk(2, dim=-1)
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1).to(x.dtype)
+    return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, dims=-1), sin)
 
 
-def causal_mask(batch: Batch, block_size: int, *, group: int) -> Tensor:
+def causal_mask(batch: Batch, block_size: int, *, group: int, dtype: torch.dtype) -> Tensor:
     """0 where a query may look (its own position and before), -inf elsewhere: (B, 1, Q*G, T)."""
     cached = torch.arange(batch.blocks.shape[1] * block_size, device=batch.positions.device)  # (T,)
     hidden = cached > batch.positions.unsqueeze(-1)  # (B, Q, T)
-    mask = torch.zeros(hidden.shape, device=hidden.device).masked_fill_(hidden, float("-inf"))
+    mask = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(hidden, float("-inf"))
     return mask.repeat_interleave(group, dim=1).unsqueeze(1)
 
 
@@ -159,7 +161,10 @@ def build(
     and the head is scaled so that the next token is neither certain nor uniform.
     """
     generator = torch.Generator().manual_seed(seed)
-    model = Decoder(shape).eval()
+    with torch.device(device):
+        model = Decoder(shape).eval().to(dtype)
+    # The rotation table stays in float32: rounded to bfloat16, far positions could not be told apart.
+    model.rope = rope_table(shape).to(device)
     damped = (2 * shape.layers) ** -0.5
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -171,6 +176,4 @@ def build(
             if name.startswith("head"):
                 scale *= 2.0
             weight.copy_(torch.randn(weight.shape, generator=generator) * scale)
-    # The rotation table stays in float32: rounded to bfloat16, far positions could not be told apart.
-    model.rope = model.rope.to(device)
-    return model.requires_grad_(False).to(device, dtype)
+    return model.requires_grad_(False)

@@ -1,26 +1,59 @@
-"""Runs one step's chunks through the model: builds the tensors, keeps the KV pools, returns the sampled tokens.
+"""Runs one step's chunks through the model: keeps the KV pools, returns the sampled tokens.
 
 All chunks of one token (the decodes) share one forward pass; a longer chunk (a prompt) has its own. The pools hold
 one block more than the scheduler knows of: scratch, the target of rows that pad a batch and the filler of short
 block tables.
+
+Where steps can be captured (`graphs`), decodes run in a few rounded forms, each captured when it is first wanted, and
+replayed from then on. Elsewhere a pass is as large as its rows need. All else is the same: the same tensors, the same
+code. A step reads from the device once, its tokens, and everything the next one needs is known on the host by then;
+feeding it tokens from the device would save 8 bytes a row of a copy that is made anyway.
+
+Attention is torch's scaled dot product over gathered blocks. It reads keys and values three times where a paged kernel
+reads them once, but runs alike on every device; torch's paged ways want blocks of 256 tokens (FlashAttention 2), a
+package of its own (3), or a compiler at start (flex attention).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Rows
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from demo_server.model import Batch, Decoder
+from demo_server.graphs import Capture, Compute
+from demo_server.inputs import Form, Inputs, Row, form_of, rounded
+from demo_server.model import Decoder
 from demo_server.sampler import allowed_bias, choose
 from demo_server.scheduler import Chunk, Step
 from demo_server.sequence import Sequence
+
+# Each holds a graph of some megabytes; there are not so many forms unless batches and contexts are huge.
+MAX_CAPTURED = 256
+
+Collect = Callable[[], dict[int, int]]
+
+
+class Pass:
+    """One forward pass and its sampling on tensors that stay where they are."""
+
+    def __init__(self, model: Decoder, pools: Rows[Tensor], bias: Tensor, *, inputs: Inputs) -> None:
+        self.inputs = inputs
+        self.tokens = torch.zeros(inputs.form.rows, dtype=torch.int64, device=bias.device)  # (B,)
+        self._model = model
+        self._pools = pools
+        self._bias = bias
+
+    def compute(self) -> None:
+        """From what `inputs` were filled with to `tokens`."""
+        logits = self._model(self.inputs.batch, self._pools)  # (B, vocabulary)
+        self.tokens.copy_(choose(logits, self._bias, self.inputs.rules))
 
 
 class ModelRunner:
     """A model with its cache on one device. Not thread-safe: the engine thread alone calls it."""
 
-    def __init__(self, model: Decoder, *, kv_blocks: int, block_size: int) -> None:
+    def __init__(self, model: Decoder, *, kv_blocks: int, block_size: int, capture: Capture | None = None) -> None:
         weight = model.head.weight
         shape = model.shape
         self.model = model
@@ -28,6 +61,8 @@ class ModelRunner:
         self.block_size = block_size
         self._scratch = kv_blocks
         self._bias = allowed_bias(weight.device)
+        self._capture = capture
+        self._captured: dict[Form, tuple[Pass, Compute]] = {}
         self._pools = [
             torch.zeros(
                 (kv_blocks + 1, block_size, 2, shape.kv_heads, shape.head_width),
@@ -37,58 +72,91 @@ class ModelRunner:
             for _ in range(shape.layers)
         ]
 
-    @torch.inference_mode()
-    def run(self, step: Step, sequences: Mapping[int, Sequence]) -> dict[int, int]:
-        """Compute the step's chunks and return each finished chunk's next token by sequence id.
+    def begin(self, step: Step, sequences: Mapping[int, Sequence]) -> Collect:
+        """Begin to compute the step's chunks; the answer, called once, returns the next tokens by sequence id.
 
-        A chunk that leaves tokens of its sequence uncomputed yields none. Blocks must be there already.
+        A chunk that leaves tokens of its sequence uncomputed yields none. Blocks must be there already. A GPU works
+        while the caller does something else; a CPU would keep it waiting, so there the work is put off until asked for.
         """
+        if self.device.type == "cpu":
+            return lambda: _collect(self._launch(step, sequences))
+        return partial(_collect, self._launch(step, sequences))
+
+    def warm_up(self) -> None:
+        """Run a prompt and a decode against the scratch block, so that the first request pays for no set-up."""
+        for new in (min(2, self.block_size), 1):
+            self._run([Row([0] * new, 0, [self._scratch])])
+
+    def _launch(self, step: Step, sequences: Mapping[int, Sequence]) -> list[tuple[list[int | None], Tensor]]:
+        """Queue the step's passes: for each, whose tokens (None: nobody's) and the tensor that will hold them."""
         decodes = [chunk for chunk in step.chunks if chunk.count == 1]
         passes = [[chunk] for chunk in step.chunks if chunk.count > 1]
         if decodes:
             passes.append(decodes)
-        tokens: dict[int, int] = {}
-        for chunks in passes:
-            tokens.update(self._pass(chunks, [sequences[chunk.sequence_id] for chunk in chunks]))
-        return tokens
+        return [self._pass(chunks, [sequences[chunk.sequence_id] for chunk in chunks]) for chunks in passes]
 
-    def warm_up(self) -> None:
-        """Run a prompt and a decode against the scratch block, so that the first request pays for no set-up."""
-        scratch = self._tensor([[self._scratch]])
-        for new in (min(2, self.block_size), 1):
-            zeros = self._tensor([[0] * new])
-            slots = torch.full((new,), self._scratch * self.block_size, device=self.device)
-            with torch.inference_mode():
-                self.model(Batch(zeros, zeros, slots, scratch), self._pools)
-
-    def _pass(self, chunks: Rows[Chunk], rows: Rows[Sequence]) -> dict[int, int]:
-        logits = self.model(self._batch(chunks, rows), self._pools)  # (B, vocabulary)
-        done = [
-            row
-            for row, (chunk, sequence) in enumerate(zip(chunks, rows, strict=True))
-            if chunk.start + chunk.count == len(sequence)
+    def _pass(self, chunks: Rows[Chunk], sequences: Rows[Sequence]) -> tuple[list[int | None], Tensor]:
+        ends = [chunk.start + chunk.count == len(sequence) for chunk, sequence in zip(chunks, sequences, strict=True)]
+        rows = [
+            self._row(chunk, sequence, is_end=is_end)
+            for chunk, sequence, is_end in zip(chunks, sequences, ends, strict=True)
         ]
-        if len(done) < len(rows):
-            logits = logits[done]
-        finished = [rows[row] for row in done]
-        chosen = choose(logits, self._bias, finished)
-        return {sequence.id: token for sequence, token in zip(finished, chosen, strict=True)}
+        owners = [sequence.id if is_end else None for sequence, is_end in zip(sequences, ends, strict=True)]
+        return owners, self._run(rows)
 
-    def _batch(self, chunks: Rows[Chunk], rows: Rows[Sequence]) -> Batch:
-        size = self.block_size
-        spans = [range(chunk.start, chunk.start + chunk.count) for chunk in chunks]
-        tables = [sequence.blocks[: -(-span.stop // size)] for sequence, span in zip(rows, spans, strict=True)]
-        width = max(len(table) for table in tables)
-        return Batch(
-            tokens=self._tensor(
-                [sequence.tokens[span.start : span.stop] for sequence, span in zip(rows, spans, strict=True)]
-            ),
-            positions=self._tensor([list(span) for span in spans]),
-            slots=self._tensor(
-                [table[at // size] * size + at % size for table, span in zip(tables, spans, strict=True) for at in span]
-            ),
-            blocks=self._tensor([table + [self._scratch] * (width - len(table)) for table in tables]),
+    def _row(self, chunk: Chunk, sequence: Sequence, *, is_end: bool) -> Row:
+        end, sampling = chunk.start + chunk.count, sequence.sampling
+        is_drawn = is_end and sampling.temperature > 0
+        return Row(
+            tokens=sequence.tokens[chunk.start : end],
+            start=chunk.start,
+            blocks=sequence.blocks[: -(-end // self.block_size)],
+            endless=sampling.ignore_eos,
+            temperature=sampling.temperature if is_drawn else 0.0,
+            top_p=sampling.top_p,
+            # One number a token that is kept, so that a sequence draws alike however its prompt was cut.
+            uniform=sequence.uniform() if is_drawn else 0.0,
         )
 
-    def _tensor(self, values: list[int] | list[list[int]]) -> Tensor:
-        return torch.tensor(values, dtype=torch.int64, device=self.device)
+    @torch.inference_mode()
+    def _run(self, rows: Rows[Row]) -> Tensor:
+        """Queue one pass; the answer (B,) holds its tokens until the next pass."""
+        form = form_of(rows)
+        if self._capture is None or form.new > 1:
+            return self._run_once(form, rows)
+        form = rounded(form)
+        held = self._captured.get(form)
+        if held is None:
+            if len(self._captured) >= MAX_CAPTURED:
+                return self._run_once(form, rows)
+            held = self._captured[form] = self._captured_with(form, rows)
+        made, replay = held
+        made.inputs.fill(rows)
+        replay()
+        return made.tokens[: len(rows)]
+
+    def _run_once(self, form: Form, rows: Rows[Row]) -> Tensor:
+        made = self._make(form)
+        made.inputs.fill(rows)
+        made.compute()
+        return made.tokens[: len(rows)]
+
+    def _captured_with(self, form: Form, rows: Rows[Row]) -> tuple[Pass, Compute]:
+        assert self._capture is not None
+        made = self._make(form)
+        made.inputs.fill(rows)  # a capture runs it, and these rows write what they will write again
+        return made, self._capture(made.compute)
+
+    def _make(self, form: Form) -> Pass:
+        inputs = Inputs(form, block_size=self.block_size, scratch=self._scratch, device=self.device)
+        return Pass(self.model, self._pools, self._bias, inputs=inputs)
+
+
+def _collect(work: Rows[tuple[list[int | None], Tensor]]) -> dict[int, int]:
+    """The tokens of a step, in the one read from the device that it makes."""
+    if not work:
+        return {}
+    owners = [owner for owners, _ in work for owner in owners]
+    tokens = [tokens for _, tokens in work]
+    values: list[int] = (tokens[0] if len(tokens) == 1 else torch.cat(tokens)).tolist()
+    return {owner: token for owner, token in zip(owners, values, strict=True) if owner is not None}

@@ -174,6 +174,8 @@ class Scheduler:
 
     def _grow(self, sequence: Sequence) -> bool:
         missing = self.pool.blocks_for(len(sequence)) - len(sequence.blocks)
+        if not missing:
+            return True  # a decode fills a block only now and then
         if not self.pool.can_take(missing):
             return False
         sequence.blocks.extend(self.pool.take(missing))

@@ -7,7 +7,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import torch
 
+from demo_server.model import Decoder
 from demo_server.sequence import Output
 
 SCRIPT = Path(__file__).parents[2] / "bench" / "engine.py"
@@ -56,7 +58,33 @@ def test_tokens_are_counted_while_all_run(engine: ModuleType) -> None:
 
 def test_the_promise_is_kept_by_either_clock_and_by_no_smaller_model(engine: ModuleType) -> None:
     fast, slow = engine.Arm(32, 3200, 4.0, 1.0, 0.001), engine.Arm(32, 3200, 4.0, 3.0, 0.001)
-    assert engine.verdict([fast], 2_600_000)[0]
-    assert not engine.verdict([slow], 2_600_000)[0]
-    assert not engine.verdict([fast], 1_000_000)[0]
+    assert engine.rate_verdict([fast], 2_600_000)[0]
+    assert not engine.rate_verdict([slow], 2_600_000)[0]
+    assert not engine.rate_verdict([fast], 1_000_000)[0]
     assert fast.row() == ("32", "800", "3,200", "40.00", "10.00", "1.00", "10.0")
+
+
+def test_a_gpu_is_judged_by_the_clock_on_the_wall_against_what_must_be_read(engine: ModuleType) -> None:
+    def arm(wall_s: float, *, is_on_cpu: bool = False) -> object:
+        return engine.Arm(64, 640, wall_s, 0.001, 0.002, is_on_cpu)
+
+    assert engine.floor_verdict([arm(0.05)]) == (
+        True,
+        "kept: a step of batch 64 takes 2.50 times the floor, context up to 256; at most 2.5 are promised",
+    )
+    assert not engine.floor_verdict([arm(0.06)])[0]
+    assert engine.floor_verdict([arm(0.05, is_on_cpu=True)]) == (
+        False,
+        "not judged: batch 64 was not measured on a GPU",
+    )
+
+
+def test_the_large_preset_has_a_billion_parameters(engine: ModuleType) -> None:
+    with torch.device("meta"):
+        model = Decoder(engine.SHAPES["1b"]).bfloat16()
+    weights = sum(weight.numel() for weight in model.parameters())
+    assert 0.95e9 < weights < 1.05e9
+    # Every weight once, and per row and cached token keys and values of 16 layers, 8 heads of 64, 2 bytes each.
+    cached = 64 * (32 + 256) / 2 * 16 * 2 * 8 * 64 * 2
+    embedded = 264 * 2048 * 2
+    assert engine.read_once(model, 64) == weights * 2 - embedded + cached

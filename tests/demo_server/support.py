@@ -106,11 +106,11 @@ class Script:
         self.fail_at_step = fail_at_step
         self.steps: list[Step] = []
 
-    def run(self, step: Step, sequences: Mapping[int, Sequence]) -> dict[int, int]:
+    def begin(self, step: Step, sequences: Mapping[int, Sequence]) -> Callable[[], dict[int, int]]:
         self.steps.append(step)
         if len(self.steps) == self.fail_at_step:
             raise ZeroDivisionError("the device is gone")
-        return {chunk.sequence_id: self._token(sequences[chunk.sequence_id]) for chunk in step.chunks}
+        return lambda: {chunk.sequence_id: self._token(sequences[chunk.sequence_id]) for chunk in step.chunks}
 
     def _token(self, sequence: Sequence) -> int:
         if self.end_after is not None and sequence.output_tokens >= self.end_after:

@@ -20,6 +20,7 @@ def test_defaults() -> None:
     options = parse([], {})
     assert (options.host, options.port, options.models) == ("127.0.0.1", 8000, ("demo",))
     assert (options.max_batch, options.max_queue, options.step_floor_s) == (32, None, 0.0)
+    assert (options.device, options.dtype) == ("auto", "auto")
     check(options)
 
 
@@ -49,6 +50,7 @@ def test_flags_win_over_the_environment_and_it_over_defaults() -> None:
         (["--step-ms", "-1"], "argument --step-ms: '-1' is not a number of milliseconds from 0 to 60000"),
         (["--step-ms", "nan"], "'nan' is not a number of milliseconds"),
         (["--device", "tpu"], "argument --device: invalid choice: 'tpu'"),
+        (["--dtype", "float16"], "argument --dtype: invalid choice: 'float16'"),
         (["--max-ba", "3"], "unrecognized arguments: --max-ba 3"),
         (
             ["--kv-blocks", "4"],
@@ -128,3 +130,23 @@ def test_the_flags_reach_what_they_are_for() -> None:
 
     assert torch.equal(head("5"), head("5"))
     assert not torch.equal(head("5"), head("6"))
+
+
+@pytest.mark.parametrize(("flags", "dtype"), [([], torch.float32), (["--dtype", "bfloat16"], torch.bfloat16)])
+def test_weights_and_cache_are_kept_as_asked(flags: list[str], dtype: torch.dtype) -> None:
+    small = ["--device", "cpu", "--max-model-len", "64", "--kv-blocks", "8"]
+    runner = build_service(parse([*small, *flags], {})).engine._runner
+    assert isinstance(runner, ModelRunner)
+    assert {runner.model.head.weight.dtype, *(pool.dtype for pool in runner._pools)} == {dtype}
+
+
+def test_a_device_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(BadStartError, match="torch finds no CUDA device here; use --device cpu"):
+        build_service(parse(["--device", "cuda"], {}))
+
+
+def test_a_signal_as_soon_as_it_listens_is_not_lost() -> None:
+    with running_server() as server:
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(PATIENCE_S) == 0

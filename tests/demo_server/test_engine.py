@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 
@@ -13,7 +13,8 @@ from demo_server.engine import Engine, Limits
 from demo_server.errors import EngineFailedError, QueueFullError
 from demo_server.faults import HEALTHY, Faults
 from demo_server.metrics import Metrics
-from demo_server.sequence import GenerationRequest, Output, Sampling
+from demo_server.scheduler import Step
+from demo_server.sequence import GenerationRequest, Output, Sampling, Sequence
 from tests.demo_server.support import Script, eventually, samples, scripted_engine
 
 
@@ -90,6 +91,24 @@ def test_a_steps_outputs_come_in_one_call_and_all_run_together() -> None:
         eventually(lambda: all(told.has_ended(each) for each in ids), "all ended")
     assert [len(step.chunks) for step in script.steps] == [4] * 5
     assert len(told.times_s) == 5
+
+
+def test_what_a_step_gave_is_told_while_the_next_one_is_computed() -> None:
+    order: list[str] = []
+
+    class Watched(Script):
+        def begin(self, step: Step, sequences: Mapping[int, Sequence]) -> Callable[[], dict[int, int]]:
+            collect = super().begin(step, sequences)
+            order.append("begin")
+            return lambda: order.append("collect") or collect()  # type: ignore[func-returns-value]
+
+    engine, _, _ = scripted_engine(Watched())
+    told = Told()
+    engine.start(lambda outputs: (order.append("tell"), told.take(outputs)))  # type: ignore[arg-type]
+    finish(engine, told, ask(max_tokens=3))
+    assert engine.stop(timeout_s=60)
+    step = ["begin", "collect"]
+    assert order == [*step, "begin", "tell", "collect", "begin", "tell", "collect", "tell"]
 
 
 def test_a_client_that_leaves_frees_its_blocks_and_nobody_is_told() -> None:

@@ -1,20 +1,24 @@
 """Paged, batched, preempted and resumed: the tokens must be those of plain full attention all the same."""
 
-import random
+import math
+from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
 
+from demo_server import runner as runner_module
 from demo_server.blocks import BlockPool
-from demo_server.model import Batch, Decoder, ModelShape, build
+from demo_server.model import Batch, Decoder, build
 from demo_server.runner import ModelRunner
-from demo_server.scheduler import Chunk, Policy, Scheduler, Step
+from demo_server.scheduler import Chunk, Step
 from demo_server.sequence import Sampling, Sequence
 from demo_server.text import EOS, PRINTABLE
 from tests.demo_server import reference
+from tests.demo_server.storm import BLOCK, REQUESTS, SHAPE, alone, storm
+from tests.demo_server.tape import Recorder
 
-SHAPE = ModelShape(layers=2, width=64, heads=4, kv_heads=2, hidden=96, max_positions=128)
-BLOCK = 4
 # In float32 the two ways differ by some 1e-5; where the best two logits are closer than this, either is right.
 TIE = 1e-3
 
@@ -36,7 +40,7 @@ def model() -> Recorded:
     return recorded
 
 
-def check_tokens(model: Decoder, sequence: Sequence, seen: dict[int, torch.Tensor]) -> None:
+def check_tokens(model: Decoder, sequence: Sequence, seen: dict[int, Tensor]) -> None:
     """Every generated token is the greedy choice of a full forward over all tokens before it, and so are the logits
     that were seen after some of them."""
     allowed = torch.tensor([*PRINTABLE, EOS])
@@ -56,50 +60,114 @@ def check_tokens(model: Decoder, sequence: Sequence, seen: dict[int, torch.Tenso
 def test_greedy_tokens_are_those_of_full_attention_under_any_storm(
     model: Recorded, seed: int, blocks: int, budget: int
 ) -> None:
-    chance = random.Random(seed)
-    pool = BlockPool(blocks, BLOCK)
-    scheduler = Scheduler(pool, Policy(max_batch=6, token_budget=budget))
-    beginnings = [[chance.randrange(256) for _ in range(length)] for length in (0, 4, 9, 13)]
-    runner = ModelRunner(model, kv_blocks=pool.total, block_size=BLOCK)
-    alive: dict[int, Sequence] = {}
-    done: list[Sequence] = []
-    seen: dict[int, dict[int, torch.Tensor]] = {}
-    preempted = reused = 0
-    to_come = 12
-    while to_come or alive:
-        for _ in range(min(to_come, chance.choice([0, 0, 1, 3]))):
-            to_come -= 1
-            own = [chance.randrange(256) for _ in range(chance.randint(1, 8))]
-            prompt = chance.choice(beginnings) + own
-            sequence = Sequence(to_come, prompt, Sampling(max_tokens=chance.randint(2, 24)))
-            alive[sequence.id] = sequence
-            scheduler.add(sequence)
-        step = scheduler.plan()
-        preempted += len(step.preempted)
-        reused += sum(step.reused)
-        tokens = runner.run(step, alive)
+    seen: dict[int, dict[int, Tensor]] = {}
+
+    def watch(step: Step) -> None:
         if step.chunks and all(chunk.count == 1 for chunk in step.chunks):
             for row, chunk in zip(model.last, step.chunks, strict=True):
                 seen.setdefault(chunk.sequence_id, {})[chunk.start] = row.clone()
-        assert set(tokens) == {
-            chunk.sequence_id for chunk in step.chunks if chunk.count == alive[chunk.sequence_id].uncomputed
-        }
-        for chunk in step.chunks:
-            alive[chunk.sequence_id].advance(chunk.count)
-        for sequence_id, token in tokens.items():
-            sequence = alive[sequence_id]
-            sequence.append(token)
-            left_early = chance.random() < 0.01
-            if sequence.output_tokens == sequence.sampling.max_tokens or left_early:
-                scheduler.finish(sequence)
-                done.append(alive.pop(sequence_id))
-    assert pool.free == pool.total
-    assert len(done) == 12
-    assert (preempted > 0) == (blocks < 30), "small pools must preempt, large ones need not"
-    assert reused > 0, "some began alike"
-    for sequence in done:
+
+    runner = ModelRunner(model, kv_blocks=blocks, block_size=BLOCK)
+    came = storm(runner, seed, blocks=blocks, budget=budget, watch=watch)
+    assert came.free == blocks
+    assert len(came.done) == REQUESTS
+    assert (came.preempted > 0) == (blocks < 30), "small pools must preempt, large ones need not"
+    assert came.reused > 0, "some began alike"
+    for sequence in came.done:
         check_tokens(model, sequence, seen.get(sequence.id, {}))
     assert sum(map(len, seen.values())) > 20, "many logits were compared"
+
+
+@pytest.mark.parametrize(("seed", "blocks", "budget"), [(1, 12, 8), (5, 60, 24)])
+def test_captured_steps_in_rounded_forms_give_the_same_tokens(
+    model: Recorded, seed: int, blocks: int, budget: int
+) -> None:
+    recorder = Recorder()
+    runner = ModelRunner(model, kv_blocks=blocks, block_size=BLOCK, capture=recorder.capture)
+    came = storm(runner, seed, blocks=blocks, budget=budget)
+    plain = storm(ModelRunner(model, kv_blocks=blocks, block_size=BLOCK), seed, blocks=blocks, budget=budget)
+    assert [sequence.tokens for sequence in came.done] == [sequence.tokens for sequence in plain.done]
+    for sequence in came.done:
+        check_tokens(model, sequence, {})
+    assert recorder.replays > 2 * len(recorder.tapes) > 6, "most steps were replayed, in several forms"
+
+
+@pytest.mark.parametrize(("seed", "is_captured"), [(3, False), (8, True)])
+def test_a_seed_gives_its_tokens_whoever_shares_the_batch(model: Recorded, seed: int, is_captured: bool) -> None:
+    capture = Recorder().capture if is_captured else None
+    runner = ModelRunner(model, kv_blocks=12, block_size=BLOCK, capture=capture)
+    came = storm(runner, seed, blocks=12, budget=8, is_sampled=True)
+    assert came.preempted > 0
+    assert {sequence.sampling.temperature > 0 for sequence in came.done} == {True, False}
+    by_itself = ModelRunner(model, kv_blocks=12, block_size=BLOCK)
+    assert [sequence.tokens for sequence in came.done] == [alone(by_itself, sequence) for sequence in came.done]
+
+
+def test_more_forms_than_are_kept_are_computed_as_they_come(model: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_module, "MAX_CAPTURED", 2)
+    recorder = Recorder()
+    runner = ModelRunner(model, kv_blocks=60, block_size=BLOCK, capture=recorder.capture)
+    for sequence in storm(runner, 5, blocks=60, budget=24).done:
+        check_tokens(model, sequence, {})
+    assert len(recorder.tapes) == 2
+
+
+def efficient(q: Tensor, keys: Tensor, values: Tensor, *, attn_mask: Tensor) -> Tensor:
+    """The attention that a GPU takes with a mask; its answer lies in memory as no kernel of the CPU leaves it."""
+    mask = attn_mask.expand(*q.shape[:2], -1, -1)
+    answer: Tensor = torch.ops.aten._scaled_dot_product_efficient_attention(q, keys, values, mask, False)[0]
+    return answer
+
+
+@pytest.mark.parametrize(("new", "temperature"), [(1, 0.0), (1, 1.0), (5, 0.0)])
+def test_a_pass_asks_the_device_for_nothing(monkeypatch: pytest.MonkeyPatch, new: int, temperature: float) -> None:
+    # Tensors without content: whoever reads one, or lets it meet one of another device, is refused.
+    monkeypatch.setattr(F, "scaled_dot_product_attention", efficient)
+    model = build_on_meta()
+    recorder = Recorder()
+    runner = ModelRunner(model, kv_blocks=9, block_size=BLOCK, capture=recorder.capture)
+    sequence = Sequence(1, range(40, 40 + new), Sampling(max_tokens=9, temperature=temperature))
+    sequence.blocks = [3, 4]
+    collect = runner.begin(Step((Chunk(1, 0, new),)), {1: sequence})
+    assert len(recorder.tapes) == (new == 1)
+    with pytest.raises(NotImplementedError, match="meta"):
+        collect()
+
+
+def build_on_meta() -> Decoder:
+    with torch.device("meta"):
+        return Decoder(SHAPE).eval().to(torch.bfloat16)
+
+
+def test_a_layer_of_a_decode_is_few_launches() -> None:
+    launched: list[int] = []
+    for layers in (2, 3):
+        recorder = Recorder()
+        model = build(replace(SHAPE, layers=layers), seed=1)
+        runner = ModelRunner(model, kv_blocks=4, block_size=BLOCK, capture=recorder.capture)
+        runner.warm_up()
+        launched.append(len(recorder.tapes[0].launched))
+    # Twice: norm, a matrix, a matrix that adds to the stream. Then turning (4), writing, gathering, attending, and
+    # gating (2). A GPU's attention adds the copy that puts its answer in order.
+    assert launched[1] - launched[0] <= 6 + 4 + 3 + 2
+
+
+def test_half_precision_stays_close_to_full_attention() -> None:
+    model = build(SHAPE, seed=11, dtype=torch.bfloat16)
+    recorded = Recorded(SHAPE).eval().to(torch.bfloat16)
+    recorded.load_state_dict(model.state_dict())
+    runner = ModelRunner(recorded, kv_blocks=30, block_size=BLOCK, capture=Recorder().capture)
+    prompt = [(7 * at) % 256 for at in range(40)]
+    sequence = Sequence(1, prompt, Sampling(max_tokens=9))
+    sequence.blocks = list(range(20))
+    for _ in range(9):
+        chunk = Chunk(1, sequence.computed, sequence.uncomputed)
+        tokens = runner.begin(Step((chunk,)), {1: sequence})()
+        full = reference.logits(model, sequence.tokens)[-1]
+        # bfloat16 keeps 8 bits, and every product of a layer is rounded to them.
+        assert (recorded.last[0].double() - full).abs().max() < 0.05 * full.std() * math.sqrt(SHAPE.layers)
+        sequence.advance(chunk.count)
+        sequence.append(tokens[1])
 
 
 def test_logits_of_a_mixed_decode_batch_are_close(model: Recorded) -> None:
@@ -111,10 +179,10 @@ def test_logits_of_a_mixed_decode_batch_are_close(model: Recorded) -> None:
     for sequence in sequences.values():
         sequence.blocks = pool.take(pool.blocks_for(len(sequence) + 1))
     chunks = tuple(Chunk(n, 0, len(sequence)) for n, sequence in sequences.items())
-    for n, token in runner.run(Step(chunks), sequences).items():
+    for n, token in runner.begin(Step(chunks), sequences)().items():
         sequences[n].advance(len(sequences[n]))
         sequences[n].append(token)
-    runner.run(Step(tuple(Chunk(n, len(sequence) - 1, 1) for n, sequence in sequences.items())), sequences)
+    runner.begin(Step(tuple(Chunk(n, len(sequence) - 1, 1) for n, sequence in sequences.items())), sequences)()
     assert model.last.shape == (4, SHAPE.vocabulary), "all decodes share one pass"
     for ours, sequence in zip(model.last, sequences.values(), strict=True):
         full = reference.logits(model, sequence.tokens)[-1]
@@ -125,12 +193,12 @@ def test_a_chunk_that_does_not_reach_the_end_gives_no_token(model: Recorded) -> 
     runner = ModelRunner(model, kv_blocks=8, block_size=BLOCK)
     whole = Sequence(1, range(40, 50), Sampling(max_tokens=4))
     whole.blocks = [0, 1, 2]
-    (token,) = runner.run(Step((Chunk(1, 0, 10),)), {1: whole}).values()
+    (token,) = runner.begin(Step((Chunk(1, 0, 10),)), {1: whole})().values()
     cut = Sequence(2, range(40, 50), Sampling(max_tokens=4))
     cut.blocks = [7, 3, 5]
-    assert runner.run(Step((Chunk(2, 0, 6),)), {2: cut}) == {}
-    assert runner.run(Step((Chunk(2, 6, 3),)), {2: cut}) == {}
-    assert runner.run(Step((Chunk(2, 9, 1),)), {2: cut}) == {2: token}
+    assert runner.begin(Step((Chunk(2, 0, 6),)), {2: cut})() == {}
+    assert runner.begin(Step((Chunk(2, 6, 3),)), {2: cut})() == {}
+    assert runner.begin(Step((Chunk(2, 9, 1),)), {2: cut})() == {2: token}
 
 
 def test_warming_up_touches_no_block_of_the_pool(model: Recorded) -> None:

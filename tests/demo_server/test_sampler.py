@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 import torch
 
-from demo_server.sampler import allowed_bias, choose
+from demo_server.sampler import Rules, allowed_bias, choose
 from demo_server.sequence import Sampling, Sequence
 from demo_server.text import BOS, EOS, VOCABULARY
 
@@ -19,9 +19,18 @@ def logits(shares: dict[int, float]) -> torch.Tensor:
     return row
 
 
+def tokens_of(rows: torch.Tensor, sequences: list[Sequence]) -> list[int]:
+    """One token a row, drawn as its sequence wants it."""
+    endless = torch.tensor([int(sequence.sampling.ignore_eos) for sequence in sequences])
+    chances = [[sequence.sampling.temperature, sequence.sampling.top_p, sequence.uniform()] for sequence in sequences]
+    is_drawn = any(sequence.sampling.temperature > 0 for sequence in sequences)
+    chosen: list[int] = choose(rows, BIAS, Rules(endless, torch.tensor(chances).T if is_drawn else None)).tolist()
+    return chosen
+
+
 def draws(row: torch.Tensor, count: int, **how: float) -> Counter[int]:
     sequence = Sequence(1, [0], Sampling(max_tokens=count, seed=5, **how))  # type: ignore[arg-type]
-    return Counter(choose(row, BIAS, [sequence])[0] for _ in range(count))
+    return Counter(tokens_of(row, [sequence])[0] for _ in range(count))
 
 
 def test_greedy_takes_the_likeliest() -> None:
@@ -75,8 +84,8 @@ def test_a_draw_does_not_depend_on_its_neighbours() -> None:
         ]
         return [Sequence(number, [0], sampling) for number, sampling in enumerate(samplings)]
 
-    together = choose(rows, BIAS, sequences())
-    alone = [choose(rows[at : at + 1], BIAS, [sequence])[0] for at, sequence in enumerate(sequences())]
+    together = tokens_of(rows, sequences())
+    alone = [tokens_of(rows[at : at + 1], [sequence])[0] for at, sequence in enumerate(sequences())]
     assert together == alone
 
 

@@ -47,7 +47,7 @@ SUBCOMMANDS = {
         Subcommand(
             "collector", "OTLP in, SQL out, burn rates, budgets, alerts, status page", "collector.cli", "collector"
         ),
-        Subcommand("slo", "check a spec and show what its alerts can do; print its schema", "slo.cli"),
+        Subcommand("slo", "check a spec and show what its alerts can do; import and export others; schema", "slo.cli"),
         Subcommand(
             "slo replay",
             "what a spec would have cost over the stored past",
@@ -59,6 +59,9 @@ SUBCOMMANDS = {
         Subcommand("capacity", "load a server and see how much the contract allows", "capacity.cli", "capacity"),
         Subcommand("demo-server", "the bundled engine alone", STRANGER, "demo"),
         Subcommand("status", "a collector's objectives in the terminal", ".status"),
+        Subcommand(
+            "doctor", "what is missing or wrong in a running stack, each with its fix", ".doctor.cli", "sidecar"
+        ),
     )
 }
 

@@ -37,27 +37,28 @@ def ask_json(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S, acc
 
 def ask_text(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S, access: Access = NOTHING_ASKED) -> str:
     """The text that a GET (or, with a body, a POST of JSON) answers with a 2xx. Raises UnreachableError."""
-    connection = _connection(url, timeout_s, access)
+    opened = connection(url, timeout_s, access)
     parts = urlsplit(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
     try:
         if body is None:
-            connection.request("GET", path, headers=headers)
+            opened.request("GET", path, headers=headers)
         else:
-            connection.request("POST", path, json.dumps(body), headers | {"Content-Type": "application/json"})
-        response = connection.getresponse()
+            opened.request("POST", path, json.dumps(body), headers | {"Content-Type": "application/json"})
+        response = opened.getresponse()
         answer = response.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException) as error:
         raise UnreachableError(f"{url} does not answer: {error or type(error).__name__}") from None
     finally:
-        connection.close()
+        opened.close()
     if not 200 <= response.status < 300:
         raise UnreachableError(f"{url} answers {response.status}: {' '.join(answer[:200].split())}")
     return answer
 
 
-def _connection(url: str, timeout_s: float, access: Access) -> http.client.HTTPConnection:
+def connection(url: str, timeout_s: float, access: Access) -> http.client.HTTPConnection:
+    """A connection to the server of a URL, not opened yet. Raises UnreachableError."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

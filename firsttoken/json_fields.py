@@ -1,6 +1,7 @@
 """Fields of somebody else's JSON: what is missing, or of another kind than asked for, is absent, never 0."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 Object = Mapping[str, object]
 
@@ -30,6 +31,14 @@ def number_at(item: Object, key: str) -> float | None:
     try:
         return float(value)
     except ValueError:
+        return None
+
+
+def moment_at(item: Object, key: str) -> float | None:
+    """Epoch seconds of a moment that is written as RFC 3339."""
+    try:
+        return datetime.fromisoformat(text_at(item, key)).timestamp()
+    except (ValueError, OverflowError):
         return None
 
 

@@ -4,7 +4,7 @@ Rooms: `signals` (names), `quantity` (durations, shares and sizes as people writ
 `burn` (tiers and budgets), `chance` (how often a tier rings for nothing), `words` (an objective as people read it),
 `promql` (the expressions that rules and dashboards share), `trouble` (alerts on a state rather than a burn), `source`
 (YAML with positions), `output` (files written whole or not at all), `sight` (whether files
-have changed), `flags` (what all command lines share), `capacity_result` (what a server was found to hold), `check`
-(what a spec's alerts can do), `cli`.
+have changed), `flags` (what all command lines share), `capacity_result` (what a server was found to hold),
+`promised` (for which promises, against those of today), `check` (what a spec's alerts can do), `cli`.
 Knows nothing of sockets, clocks, databases or telemetry libraries: pydantic and PyYAML only.
 """

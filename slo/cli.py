@@ -1,6 +1,7 @@
-"""`firsttoken slo`: validates a spec and shows what its alerts can do; prints the JSON Schema.
+"""`firsttoken slo`: validates a spec and shows what its alerts can do; speaks other formats; prints the JSON Schema.
 
-Exit codes: 0 fine, 2 usage or a spec that cannot be used (every problem on its own line, as file:line:column).
+Exit codes: 0 fine, 1 an import that left something behind, 2 usage or a spec that cannot be used (every problem on its
+own line, as file:line:column).
 """
 
 import argparse
@@ -16,6 +17,7 @@ from rich.table import Table
 from slo.check import KEPT, facts, headings, mapping, row, warnings
 from slo.flags import Parser
 from slo.objective import Objective, Spec, json_schema, load
+from slo.openslo import cli as openslo
 from slo.quantity import QuantityError, per_second, percent_text
 from slo.source import SpecError
 from slo.words import promise
@@ -33,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
         epilog="`firsttoken slo replay FILE --database URL` shows what a spec would have cost over the stored past.",
     )
     parser.add_version()
-    commands = parser.add_subparsers(dest="command", required=True, metavar="check|schema")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="check|schema|import|export")
     check = commands.add_parser(
         "check",
         help="validate, and print what each burn alert needs and how fast it is",
@@ -47,14 +49,41 @@ def main(argv: list[str] | None = None) -> int:
         help="requests each objective sees, as 600/h: reckon how often each alert would ring for nothing",
     )
     check.add_argument("--json", action="store_true", help="print the same as JSON")
+    _add_formats(commands)
     commands.add_parser(
         "schema", help="print the JSON Schema of slo.yaml", description="Print the JSON Schema of slo.yaml."
     )
     args = parser.parse_args(argv)
+    if args.command == "import":
+        return openslo.run_import(args)
+    if args.command == "export":
+        return openslo.run_export(args)
     if args.command == "schema":
         print(json.dumps(json_schema(), indent=2))
         return 0
     return _check(args)
+
+
+def _add_formats(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """The commands that speak the formats of others."""
+    files = "slo.yaml, or a folder of such files"
+    out = "the file to write, which must not be there yet (default: print it)"
+    foreign = commands.add_parser(
+        "import",
+        help="carry OpenSLO v1 or Sloth prometheus/v1 specs over",
+        description="Carry OpenSLO v1 or Sloth prometheus/v1 specs over into slo.yaml, and say of each objective what "
+        "could not be. Exit 0: everything was carried over, 1: something was left behind.",
+    )
+    foreign.add_argument("files", nargs="+", metavar="FILE", help="OpenSLO or Sloth, as YAML")
+    foreign.add_argument("--out", metavar="FILE", help=out)
+    export = commands.add_parser(
+        "export",
+        help="write slo.yaml as OpenSLO v1",
+        description="Write slo.yaml as OpenSLO v1, over the sidecars' counters, and say what other tools will not see.",
+    )
+    export.add_argument("files", nargs="+", metavar="FILE", help=files)
+    export.add_argument("--format", required=True, choices=openslo.FORMATS, help="openslo")
+    export.add_argument("--out", metavar="FILE", help=out)
 
 
 def _traffic(text: str) -> Decimal:

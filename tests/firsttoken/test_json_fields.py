@@ -2,7 +2,7 @@
 
 import pytest
 
-from firsttoken.json_fields import number_at, object_at, objects_at, text_at, whole_at
+from firsttoken.json_fields import moment_at, number_at, object_at, objects_at, text_at, whole_at
 
 ITEM: dict[str, object] = {
     "text": "x", "number": 1.5, "written": "2.5", "switch": True, "object": {"a": 1}, "list": [1, {"a": 1}, None, {}],
@@ -22,6 +22,20 @@ def test_what_is_missing_or_of_another_kind_is_absent(key: str) -> None:
     assert object_at(ITEM, key) == {}
     assert text_at(ITEM, key) == ""
     assert number_at(ITEM, key) is whole_at(ITEM, key) is None
+
+
+MOMENTS = {
+    "2026-11-30T22:54:00Z": 1796079240.0,
+    "2026-11-30T22:54:00.378997362Z": 1796079240.378997,
+    "2026-11-30T23:54:00+01:00": 1796079240.0,
+    "yesterday": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize(("text", "at_s"), MOMENTS.items(), ids=MOMENTS.keys())
+def test_a_moment_is_read_as_epoch_seconds(text: str, at_s: float | None) -> None:
+    assert moment_at({"at": text}, "at") == at_s
 
 
 def test_text_that_is_no_number_is_none() -> None:

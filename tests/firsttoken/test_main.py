@@ -40,7 +40,18 @@ def test_help_lists_every_subcommand_on_a_line(argv: list[str], capsys: pytest.C
 
 
 def test_the_subcommands_are_those_of_the_documented_interface() -> None:
-    named = {"demo", "sidecar", "collector", "slo", "alerts", "dashboards", "demo-server", "capacity", "status"}
+    named = {
+        "demo",
+        "sidecar",
+        "collector",
+        "slo",
+        "alerts",
+        "dashboards",
+        "demo-server",
+        "capacity",
+        "status",
+        "doctor",
+    }
     assert set(SUBCOMMANDS) == named | {"slo replay"}
 
 
@@ -89,6 +100,7 @@ NOT_INSTALLED = {
     "sidecar": ({"httptools"}, "sidecar"),
     "collector": ({"sqlalchemy"}, "collector"),
     "capacity": ({"orjson"}, "capacity"),
+    "doctor": ({"orjson"}, "sidecar"),
     "dashboards": ({"grafanalib"}, "dashboards"),
     "demo": ({"torch"}, "demo"),
     "demo-server": ({"torch"}, "demo"),

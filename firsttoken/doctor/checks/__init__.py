@@ -1,0 +1,1 @@
+"""What is looked for: pure functions over all facts, a file for each thing that is looked at. `table` has them all."""

@@ -242,8 +242,8 @@ def _like_the_alert(labels: tuple[str, ...]) -> str:
 
 
 def _query(query: str, labels: tuple[str, ...], found: str, otherwise: str = "") -> str:
-    """A template that asks Prometheus, with the alert's own `labels` for each `%q`. One that the alert lacks is empty in
-    Prometheus, but nothing at all in vmalert, which then cannot ask, and does not fire."""
+    """A template that asks Prometheus, with the alert's own `labels` for each `%q`. One that the alert lacks is empty
+    in Prometheus, but nothing at all in vmalert, which then cannot ask, and does not fire."""
     values = " ".join(f'(or $labels.{label} "")' for label in labels)
     asked = f"printf {promql.quoted(query)} {values} | query"
     return "{{ with " + asked + " }}" + found + ("{{ else }}" + otherwise if otherwise else "") + "{{ end }}"

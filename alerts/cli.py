@@ -114,7 +114,11 @@ def _matchers(text: str) -> str:
 
 def _certified_rps(named: Sequence[str], specs: Sequence[Spec]) -> Mapping[str, Decimal]:
     """By service, of those whose file tells it."""
-    found = {one.service: one.certified_rps for one in read_results(named, specs)}
+    results = read_results(named, specs)
+    for one in results:
+        if one.note:
+            print(f"note: {one.note}", file=sys.stderr)
+    found = {one.service: one.certified_rps for one in results}
     for service in (service for service, rps in found.items() if rps is None):
         print(f"note: no file of --capacity certifies a rate of {service}: no alert is held to one", file=sys.stderr)
     return {service: rps for service, rps in found.items() if rps is not None}

@@ -6,9 +6,9 @@
            sizing/   how many replicas a recorded demand needs
            batch/    the largest batch size that keeps the objectives
            stored/   a collector's database: results in, recorded requests out
-           report/   the drawing room: pages with charts that need nothing else
+           report/   the drawing room: pages with charts that need nothing else, and pictures of them
     traces, arrivals   recorded requests, and what their times are like; spec, options: the flags that all share
-    printed            what a command says on its output
+    printed, progress  what a command says on its output, and while it runs; reports: the files that a report goes to
 
 `schedule`, `prompt`, `reply`, `record`, `summary` and `arrivals` are pure; `client`, `sending` and `load` hold the
 sockets and the clock. The package knows `slo` (objectives, names of outcomes and classes), in `stored` the collector's

@@ -97,9 +97,9 @@ def write_json(path: Path, made: Mapping[str, object]) -> None:
     write("--json", path, orjson.dumps(made, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
-def write(flag: str, path: Path, text: str) -> None:
+def write(flag: str, path: Path, content: str | bytes) -> None:
     """A result at the path that a flag names, there whole or as it was before. Raises WorkloadError."""
     try:
-        put(path, text)
+        put(path, content)
     except OSError as error:
         raise WorkloadError(f"{flag} {path} cannot be written: {error.strerror}") from None

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from rich.console import Console
 
@@ -15,6 +16,11 @@ def paper() -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     return console
+
+
+def moment_text(at_s: float) -> str:
+    """A moment in UTC, to the minute, as reports say when they were made."""
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def print_left_out(console: Console, why_not: Iterable[str]) -> None:

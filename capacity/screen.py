@@ -8,12 +8,24 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from capacity.load import Progress as LoadProgress
+from capacity.progress import EVERY_S
+from capacity.progress import progress as shown
 from capacity.summary import Quantiles, Summary
+from slo.quantity import about_text
 
 
 @contextmanager
 def progress(console: Console, seconds: float) -> Iterator[Callable[[LoadProgress], None]]:
-    """A bar over the load's length with time left; nothing where the console is no terminal."""
+    """A bar over the load's length with time left; on a pipe a line now and then."""
+    if not console.is_terminal:
+        with shown(console) as tell:
+
+            def write(now: LoadProgress) -> None:
+                if now.elapsed_s >= EVERY_S:  # a short load needs no words
+                    tell("load", _note(now), f"{about_text(max(seconds - now.elapsed_s, 1))} left")
+
+            yield write
+        return
     bar = Progress(
         TextColumn("load"),
         BarColumn(),
@@ -23,16 +35,18 @@ def progress(console: Console, seconds: float) -> Iterator[Callable[[LoadProgres
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
     )
     task = bar.add_task("load", total=seconds, note="")
 
     def show(now: LoadProgress) -> None:
-        note = f"{now.sent} sent, {now.sent - now.done} open, {now.failed} failed"
-        bar.update(task, completed=min(now.elapsed_s, seconds), note=note)
+        bar.update(task, completed=min(now.elapsed_s, seconds), note=_note(now))
 
     with bar:
         yield show
+
+
+def _note(now: LoadProgress) -> str:
+    return f"{now.sent} sent, {now.sent - now.done} open, {now.failed} failed"
 
 
 def report(summary: Summary) -> Group:

@@ -24,6 +24,8 @@ OUTPUT = ("GeneratedTokens", "output_length", "out_tok", "o", "num_decode_tokens
 TIME_S: Mapping[str, float] = {"t_ms": 0.001, "t": 0.001, "timestamp": 0.001, "Timestamp": 1.0, "time_s": 1.0}
 """Columns of time with their unit in seconds; TIMESTAMP is a date and time of day."""
 DATE = "TIMESTAMP"
+UNSAID = (None, "")
+"""What stands in a row that does not say how long its request is."""
 MAX_ROWS = 2_000_000
 FAMILIES = ("Gamma", "Weibull")
 RATE_WINDOW_S = 600.0
@@ -99,14 +101,14 @@ def _chained(first: str, ahead: Iterator[str]) -> Iterator[str]:
 
 def _row(row: Mapping[str, object]) -> Row:
     at_s, tokens_in, tokens_out = _time(row), _tokens(row, INPUT), _tokens(row, OUTPUT)
-    if at_s is None and (tokens_in is None or tokens_out is None):
+    if at_s is None and not all(any(name in row for name in names) for names in (INPUT, OUTPUT)):
         raise KeyError
     return Row(at_s, tokens_in, tokens_out)
 
 
 def _tokens(row: Mapping[str, object], names: tuple[str, ...]) -> int | None:
     for name in names:
-        if name in row:
+        if row.get(name) not in UNSAID:
             tokens = int(str(row[name]))
             if not 0 <= tokens <= MAX_TOKENS:
                 raise ValueError(name)

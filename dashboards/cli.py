@@ -110,7 +110,11 @@ def _build(args: argparse.Namespace) -> int:
     except QuantityError as error:
         raise UsageError(f"--scrape-interval: {error}") from None
     specs = load(args.slo or [args.default_slo])
-    given = Given(specs, read_results(args.capacity, specs))
+    results = read_results(args.capacity, specs)
+    for one in results:
+        if one.note:
+            print(f"note: {one.note}", file=sys.stderr)
+    given = Given(specs, results)
     texts = dashboards(given, DATASOURCES[args.datasource], scrape_interval_s=scrape_interval_s)
     for name, text in texts.items():
         print(_written(Path(args.out) / name, text))

@@ -8,20 +8,21 @@ MODE = 0o644
 """Prometheus, Alertmanager and Grafana run as users of their own and must be able to read what is generated."""
 
 
-def put(path: Path, text: str) -> Path:
-    """Write `text` as the file at `path`, which is then there whole or as it was before; gives `path` back.
+def put(path: Path, content: str | bytes) -> Path:
+    """Write `content` as the file at `path`, which is then there whole or as it was before; gives `path` back.
 
     Makes the folder where there is none. A link stays and what it leads to is written; a pipe or a device, as
     `/dev/stdout`, is written to and never replaced by a file. Raises OSError, which names the place that cannot be
     written to.
     """
     real = Path(os.path.realpath(path))
+    written = content.encode() if isinstance(content, str) else content
     real.parent.mkdir(parents=True, exist_ok=True)
     try:
         if is_stream(path):
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(written)
         else:
-            _replace(real, text)
+            _replace(real, written)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
     return path
@@ -32,11 +33,11 @@ def is_stream(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, content: bytes) -> None:
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         new = Path(file.name)
     try:
-        new.write_text(text, encoding="utf-8")
+        new.write_bytes(content)
         new.chmod(MODE)
         new.replace(path)
     except OSError:

@@ -24,6 +24,7 @@ ONLY_IMPORTER = {
     "opentelemetry.exporter": {"sidecar/telling/emit.py"},
     "pynvml": {"sidecar/gpus/gpu.py"},
     "grafanalib": {"dashboards/grafana/panels.py", "dashboards/grafana/board.py"},
+    "resvg_py": {"capacity/report/png.py"},
     "prometheus_client": {
         "sidecar/telling/exposition.py",
         "collector/answering/exposition.py",

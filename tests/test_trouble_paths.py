@@ -18,6 +18,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric as WireMetric
 from alerts.group import Alert as AlertRule
 from alerts.group import Group
 from collector.folding.rollup import Intake, fold
+from collector.judging.certified_trouble import Certified
 from collector.judging.evaluate import Given, evaluate
 from collector.values.alerting import Alert, AlertKey
 from collector.values.deltas import StreamRow
@@ -93,7 +94,7 @@ def by_collector(story: Story, alert: str) -> list[Verdict]:
     active: dict[AlertKey, Alert] = {}
     ended: dict[AlertKey, Alert] = {}
     streams: dict[str, StreamRow] = {}
-    certified_rps = {} if story.certified_rps is None else {("", "chat"): float(story.certified_rps)}
+    certified_rps = {} if story.certified_rps is None else {("", "chat"): Certified(float(story.certified_rps))}
     found: list[Verdict] = []
     for step in range(story.steps):
         now_s = START_S + STEP_S * (step + 1)

@@ -16,11 +16,11 @@ from capacity.client import target
 from capacity.discovery import first_model
 from capacity.errors import TargetError, WorkloadError
 from capacity.options import add_flag, add_sending_flags, printable
+from capacity.reports import add_report_flags
 from capacity.sending import Limits
 from capacity.spec import add_spec_flags, named_spec
 from capacity.stored.database import add_database_flags
 from slo.objective import Spec
-from slo.quantity import HOUR_S
 
 DEFAULT_JSON = "capacity-batch.json"
 DEFAULT_WORKLOAD = "128:64"
@@ -50,10 +50,11 @@ def add_to(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
     add("--least-seconds", type=float, default=10.0, metavar="S", help="of one run: rarer is not seen (%(default)s)")
     add("--most-seconds", type=float, default=60.0, metavar="S", help="of one run, about (%(default)s)")
     add("--hours", type=float, default=168.0, metavar="N", help="how far back records are read (%(default)s)")
+    add("--note", metavar="TEXT", help="what the result shall say of the server: release, flags, GPU")
     add("--seed", type=int, default=0, metavar="S", help="same seed, same requests (%(default)s)")
     add_sending_flags(parser, environ)
     add("--json", metavar="FILE", help=f"the result, kept after every run (default {DEFAULT_JSON})")
-    add("--html", metavar="FILE", help="write the result as a page that needs nothing else")
+    add_report_flags(parser, environ)
     add_database_flags(parser, environ, "keep the result there; without --target, read what it has recorded")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
@@ -106,13 +107,6 @@ def only(promised: Promises, signals: tuple[str, ...]) -> Promises:
     return replace(promised, judged=tuple(one for one in promised.judged if one.signal in signals))
 
 
-def since_s(hours: float, now_s: float) -> int:
-    """From when on records are read. Raises WorkloadError."""
-    if not 0 < hours < float("inf"):
-        raise WorkloadError(f"--hours {hours:g}: must be above 0")
-    return int(max(now_s - hours * HOUR_S, 0))
-
-
 def _check(args: argparse.Namespace) -> None:
     if args.target is None:
         raise TargetError(
@@ -159,6 +153,7 @@ def _settings(args: argparse.Namespace, setting: Setting, spec: Spec, turned: Kn
     """Everything that is needed to repeat it."""
     return {
         "target": setting.target.url,
+        "note": args.note,
         "knob": type(turned).__name__.lower(),
         "model": setting.workload.model,
         "service": spec.service,
@@ -166,6 +161,8 @@ def _settings(args: argparse.Namespace, setting: Setting, spec: Spec, turned: Kn
         "objectives": [one.model_dump(mode="json", exclude_defaults=True) for one in setting.promises.judged],
         "left_out": list(setting.promises.left_out),
         "workload": setting.workload.lengths.source,
+        "workload_sha256": setting.workload.lengths.digest,
+        "workload_note": setting.workload.lengths.note,
         "mean_tokens": list(setting.workload.lengths.mean),
         "shared_words": setting.workload.shared_words,
         "class": setting.request_class,

@@ -17,17 +17,19 @@ from pathlib import Path
 from rich.console import Console
 
 from capacity.batch import recorded
-from capacity.batch.asked import DEFAULT_JSON, Setup, add_to, setup_of, since_s
-from capacity.batch.html import page_of, page_of_records
+from capacity.batch.asked import DEFAULT_JSON, Setup, add_to, setup_of
+from capacity.batch.page import page_of, page_of_records
 from capacity.batch.report import progress, report
 from capacity.batch.result import Result
 from capacity.batch.search import Outcome
 from capacity.batch.sitting import Account, Ended, sit, turned_back
 from capacity.errors import UnreachableError, WorkloadError
-from capacity.options import writable, write, write_json
-from capacity.printed import paper, print_left_out
+from capacity.options import writable, write_json
+from capacity.printed import moment_text, paper, print_left_out
+from capacity.reports import Reports, reports
 from capacity.spec import named_spec
 from capacity.stored.database import asked, named_database
+from capacity.stored.recorded import since_s
 from capacity.stored.results import Found, keep, refuse_unfit
 from slo.objective import Spec
 
@@ -39,13 +41,12 @@ INTERRUPTED = 130
 def batch(args: argparse.Namespace) -> int:
     """Run `firsttoken capacity batch`; raises CapacityError for bad input."""
     path = writable("--json", Path(args.json or DEFAULT_JSON))
-    if args.html is not None:
-        writable("--html", Path(args.html))
+    files = reports(args)
     is_test = any(flag is not None for flag in (args.target, args.batch_url, args.restart))
-    return _tested(args, path) if is_test else _from_records(args, path)
+    return _tested(args, path, files) if is_test else _from_records(args, path, files)
 
 
-def _tested(args: argparse.Namespace, path: Path) -> int:
+def _tested(args: argparse.Namespace, path: Path, files: Reports) -> int:
     database = named_database(args, os.environ)
     if database is not None:
         refuse_unfit(database)
@@ -57,8 +58,7 @@ def _tested(args: argparse.Namespace, path: Path) -> int:
     settings = _settings(setup)
     made = result.as_json(settings)
     write_json(path, made)
-    if args.html is not None:
-        write("--html", Path(args.html), page_of(result, settings))
+    files.write(page_of(result, settings))
     if database is not None and outcome is not None:
         to = str(setup.settings["target"])
         keep(database, _found(setup.spec, str(setup.settings["model"]), to, made))
@@ -67,6 +67,8 @@ def _tested(args: argparse.Namespace, path: Path) -> int:
         console.print(report(result))
         if ended.not_back is None:
             console.print(_left_at(setup))
+        if setup.lengths.note:
+            console.print(f"workload: {setup.lengths.note}")
         print_left_out(console, setup.left_out)
     if ended.not_back is not None:
         raise UnreachableError(f"the result is in {path}, but the server's batch is not put back: {ended.not_back}")
@@ -79,7 +81,7 @@ async def _sitting(setup: Setup, account: Account, path: Path, console: Console)
     def keep_now(outcome: Outcome | None) -> None:
         write_json(path, _result(setup, account, outcome).as_json(_settings(setup)))
 
-    with progress(console) as show:
+    with progress(console, setup.plan) as show:
         going = asyncio.create_task(sit(setup.server, setup.plan, account, on_ask=show, on_kept=lambda: keep_now(None)))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -88,11 +90,11 @@ async def _sitting(setup: Setup, account: Account, path: Path, console: Console)
 
 
 def _result(setup: Setup, account: Account, outcome: Outcome | None) -> Result:
-    return Result(outcome, account, setup.plan, setup.lengths, setup.memory)
+    return Result(outcome, account, setup.plan, setup.lengths, setup.memory, setup.server.batch_before)
 
 
 def _settings(setup: Setup) -> dict[str, object]:
-    return setup.settings | {"batch_before": setup.server.batch_before}
+    return {"made": moment_text(time.time()), **setup.settings, "batch_before": setup.server.batch_before}
 
 
 def _left_at(setup: Setup) -> str:
@@ -102,7 +104,7 @@ def _left_at(setup: Setup) -> str:
     return f"the server's batch is {before} again"
 
 
-def _from_records(args: argparse.Namespace, path: Path) -> int:
+def _from_records(args: argparse.Namespace, path: Path, files: Reports) -> int:
     database = named_database(args, os.environ)
     if database is None:
         raise WorkloadError("--target is missing: write --target http://HOST:PORT, or --database to read records")
@@ -122,6 +124,7 @@ def _from_records(args: argparse.Namespace, path: Path) -> int:
         ]
     )
     settings = {
+        "made": moment_text(time.time()),
         "service": spec.service,
         "model": model,
         "objective": outcome.binding,
@@ -131,8 +134,7 @@ def _from_records(args: argparse.Namespace, path: Path) -> int:
     }
     made = outcome.as_json(settings)
     write_json(path, made)
-    if args.html is not None:
-        write("--html", Path(args.html), page_of_records(outcome, settings))
+    files.write(page_of_records(outcome, settings))
     if outcome.chosen is not None:  # what records could not say must not stand in the place of what a test has shown
         keep(database, _found(spec, model, "", made))
     if not args.quiet:

@@ -1,43 +1,36 @@
 """A search for the batch on the terminal: how far it is while it runs, and what was found."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
 from rich.console import Console, Group
-from rich.status import Status
 from rich.table import Table
 
+from capacity.batch.remaining import remaining_s
 from capacity.batch.result import Result
-from capacity.batch.search import Probe
+from capacity.batch.search import Plan, Probe
 from capacity.batch.sitting import Account, OnAsk
 from capacity.batch.trial import Ask, AskHeld
 from capacity.batch.verdict import ERROR
+from capacity.certify.report import missed_text
+from capacity.progress import progress as shown
 from slo.quantity import about_text
 
-HEADINGS = ("batch", "load", "verdict", "requests", "bad", "objective")
-USUAL_RUNS = 20
-"""About how many runs a search takes: 8 to calibrate, 4 with other lengths, 3 of the step, 5 of the wait."""
+HEADINGS = ("batch", "load", "verdict", "requests", "missed", "of", "objective")
+POOR_FIT = 0.2
+LEFT = ("load", "verdict", "objective")
 
 
 @contextmanager
-def progress(console: Console) -> Iterator[OnAsk]:
-    """A line that says what is being asked, and about how long it may still take; on a pipe a line for each run."""
-    shown: list[str] = []
-    began_s = monotonic()
-    with Status("", console=console) as status:
+def progress(console: Console, plan: Plan, *, now_s: Callable[[], float] = monotonic) -> Iterator[OnAsk]:
+    """What is being asked, and about how long all of it may still take."""
+    began_s = now_s()
+    with shown(console) as tell:
 
         def show(ask: Ask, account: Account) -> None:
-            doing = said(ask)
-            if not console.is_terminal:
-                if [doing] != shown[-1:]:
-                    shown.append(doing)
-                    console.print(doing)
-                return
-            done = max(len(account.runs), 1)
-            each_s = (monotonic() - began_s) / done
-            left = about_text(max(USUAL_RUNS - done, 1) * each_s)
-            status.update(f"run {len(account.runs) + 1}, {doing}: {ask.requests} requests; about {left} left")
+            left = about_text(remaining_s(plan, account.runs, ask, now_s() - began_s))
+            tell(said(ask), f"{ask.requests} requests", f"about {left} left")
 
         yield show
 
@@ -54,9 +47,14 @@ def report(result: Result) -> Group:
     """The result for people."""
     lines: list[str | Table] = [result.sentence()]
     if result.outcome is not None:
-        lines += [*_fit(result), _table(result)]
+        lines += [
+            *_fit(result),
+            *_poor_fit(result),
+            _table(result),
+            "full: as many requests outstanding as the batch has places",
+        ]
         lines += [f"{server}: {flags}" for server, flags in result.flags.items()]
-        lines += memory_lines(result)
+        lines += [*change_lines(result), *memory_lines(result)]
     return Group(*lines)
 
 
@@ -70,11 +68,22 @@ def _fit(result: Result) -> Iterator[str]:
     )
 
 
+def _poor_fit(result: Result) -> Iterator[str]:
+    assert result.outcome is not None
+    off = result.outcome.fit.largest_residual()
+    if off > POOR_FIT:
+        yield (
+            f"warning: a run was {off:.0%} off the fit, so steps are no straight line, or the server was not alone: "
+            "trust the verdicts of the runs, not what is predicted"
+        )
+
+
 def _table(result: Result) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in HEADINGS:
+        is_left = heading in LEFT
         table.add_column(
-            heading, justify="left" if heading in ("load", "verdict", "objective") else "right", no_wrap=True
+            heading, justify="left" if is_left else "right", no_wrap=heading not in ("verdict", "objective")
         )
     for row in table_rows(result):
         table.add_row(*row)
@@ -94,10 +103,11 @@ def _row(result: Result, probe: Probe) -> Iterator[str]:
     one = probe.verdict.found[place]
     low, high = one.interval(ERROR)
     yield str(probe.batch)
-    yield "as many outstanding" if probe.kind == "held" else f"{probe.rate_rps:.3g} requests/s"
+    yield "full" if probe.kind == "held" else f"{probe.rate_rps:.3g}/s"
     yield verdict_text(probe)
-    yield str(one.requests)
-    yield f"{one.share:.1%} ({low:.1%}-{high:.1%}) of {goals[place].budget:.1%}"
+    yield f"{one.requests:,}"
+    yield missed_text(one.share, low, high)
+    yield f"{100 * goals[place].budget:.3g}%"
     yield probe.verdict.binding
 
 
@@ -106,6 +116,18 @@ def verdict_text(probe: Probe) -> str:
     if probe.is_too_short:
         return "too short to tell"
     return ("kept" if probe.verdict.is_kept else "broken") + ("" if probe.verdict.is_sure else ", unsure")
+
+
+def change_lines(result: Result) -> Iterator[str]:
+    """What is to be expected of the chosen batch, and the way back."""
+    change = result.change
+    if change is not None:
+        more = f"{abs(change.more_ends):.1%} {'more' if change.more_ends >= 0 else 'fewer'}"
+        yield (
+            f"from {change.before} to {change.after}: a full server ends {more} requests, and a step takes "
+            f"{1000 * change.step_s:.3g} ms for {1000 * change.step_before_s:.3g} ms"
+        )
+        yield f"the way back is {change.before}"
 
 
 def memory_lines(result: Result) -> Iterator[str]:

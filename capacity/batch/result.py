@@ -25,14 +25,31 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """From one batch to another, each with its mean step by the fit, in seconds."""
+
+    before: int
+    after: int
+    step_before_s: float
+    step_s: float
+
+    @property
+    def more_ends(self) -> float:
+        """How many more requests a full server ends, as a part of what it ended; negative where fewer."""
+        return self.after / self.step_s / (self.before / self.step_before_s) - 1
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
-    """An outcome with what was seen on the way. `outcome` is None where the search was interrupted."""
+    """An outcome with what was seen on the way. `outcome` is None where the search was interrupted, and `batch_before`
+    where nobody knows what the server had."""
 
     outcome: Outcome | None
     account: Account
     plan: Plan
     lengths: Lengths
     memory: Memory
+    batch_before: int | None = None
 
     @property
     def verdict(self) -> str:
@@ -70,6 +87,16 @@ class Result:
         if found.efficient is not None and found.efficient < found.chosen:
             parts.append(f"{found.efficient} already ends 99 % as many requests")
         return "; ".join(parts)
+
+    @property
+    def change(self) -> Change | None:
+        """What the chosen batch changes; None where it is not known, or nothing."""
+        found, before = self.outcome, self.batch_before
+        if found is None or found.chosen is None or before is None or before == found.chosen:
+            return None
+        mix = Mix(*self.lengths.mean)
+        step_s, step_before_s = found.fit.step_s(found.chosen, mix), found.fit.step_s(before, mix)
+        return Change(before, found.chosen, step_before_s, step_s)
 
     @property
     def kv(self) -> Mapping[str, object]:
@@ -120,6 +147,7 @@ class Result:
             "predicted_batch": None if found is None else found.predicted,
             "fit": None if found is None else fit_json(found.fit, Mix(*self.lengths.mean), found.tails),
             "kv": dict(self.kv),
+            "change": None if self.change is None else asdict(self.change) | {"more_ends": self.change.more_ends},
             "token_budget": None if self.budget is None else asdict(self.budget),
             "flags": dict(self.flags),
             "probes": [] if found is None else [self._probe(probe) for probe in found.probes],

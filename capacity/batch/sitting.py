@@ -40,11 +40,11 @@ class Account:
 
     def hear(self, ask: Ask, answer: Answer) -> bool:
         """Keep an answer in the place of a shorter one of the same run; whether the run is new."""
-        is_more = bool(self.runs) and _is_same(self.runs[-1].ask, ask)
-        if is_more:
+        goes_on = bool(self.runs) and is_more(self.runs[-1].ask, ask)
+        if goes_on:
             self.runs.pop()
         self.runs.append(Run(ask, answer))
-        return not is_more
+        return not goes_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,8 @@ async def _turned_back(server: Server, outcome: Outcome | None) -> CapacityError
     return None
 
 
-def _is_same(one: Ask, other: Ask) -> bool:
+def is_more(one: Ask, other: Ask) -> bool:
+    """Whether one ask goes on with the run of the other."""
     if isinstance(one, AskHeld) and isinstance(other, AskHeld):
         return (one.batch, one.mix) == (other.batch, other.mix)
     if isinstance(one, AskHeld) or isinstance(other, AskHeld):

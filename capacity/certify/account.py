@@ -69,7 +69,8 @@ class Account:
             self.ceiling = answer
         elif isinstance(ask, AskRun):
             if self.open_run is None:
-                self.open_run = Kept({"number": ask.number, "rate_rps": ask.rate_rps, "start": ask.start})
+                asked = {"number": ask.number, "rate_rps": ask.rate_rps, "start": ask.start}
+                self.open_run = Kept({**asked, "variation": ask.variation})
             self.open_run.hear(answer)
         else:
             self.alone.hear(answer)

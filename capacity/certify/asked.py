@@ -1,6 +1,7 @@
 """What a certification is asked: flags in, one value out, and the settings that repeat it."""
 
 import argparse
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +15,17 @@ from capacity.certify.endpoint import Setting
 from capacity.certify.judge import Rigour
 from capacity.certify.lengths import Lengths, lengths
 from capacity.certify.promises import promises
+from capacity.certify.sensitivity import longest_s
 from capacity.certify.workload import Tokens, Workload
 from capacity.client import target
 from capacity.discovery import first_model
 from capacity.errors import TargetError, WorkloadError
 from capacity.options import writable
+from capacity.reports import Reports, reports
 from capacity.sending import Limits
 from capacity.spec import named_spec
 from capacity.stored.database import named_database
-from capacity.stored.recorded import NOTE, RECORDED, Whose, recorded_arrivals, recorded_lengths
+from capacity.stored.recorded import NOTE, RECORDED, Whose, recorded_arrivals, recorded_lengths, since_s
 from capacity.stored.results import refuse_unfit
 from slo.objective import Spec
 
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 DEFAULT_JSON = "capacity-certify.json"
 RUN_PART = 0.12
 """The part of the time that one run may take; a certificate takes two, and a search a few of them."""
+SEEN_PART = 0.8
+"""Of that, what a run is asked to last at most: by chance requests come sooner, and it would be too short for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +47,22 @@ class Asked:
     rigour: Rigour
     spec: Spec
     peak_rps: float | None
+    varies: bool
     path: Path
-    html: Path | None
+    reports: Reports
     database: "URL | None"
     settings: dict[str, object]
+
+    @property
+    def most_s(self) -> float:
+        """About how long all runs may take."""
+        return self.rigour.most_seconds + (longest_s(self.rigour) if self.varies else 0.0)
 
 
 def asked(args: argparse.Namespace, environ: Mapping[str, str]) -> Asked:
     """What the flags ask. Raises CapacityError for bad input."""
     path = _path(args)
-    html = None if args.html is None else writable("--html", Path(args.html))
+    files = reports(args)
     if args.target is None:
         raise TargetError("--target is missing: write --target http://HOST:PORT")
     if args.workload is None:
@@ -62,7 +73,7 @@ def asked(args: argparse.Namespace, environ: Mapping[str, str]) -> Asked:
     to, rigour, spec = target(args.target), _rigour(args), named_spec(args)
     by_hand = None if args.workload == RECORDED else lengths(args.workload)
     model = args.model or first_model(to)
-    whose = Whose(spec.environment, spec.service, model)
+    whose = Whose(spec.environment, spec.service, model, since_s(args.hours, time.time()))
     drawn = by_hand or _recorded(database, whose, args.seed)
     request_class = None if args.request_class == "none" else args.request_class
     setting = Setting(
@@ -74,7 +85,7 @@ def asked(args: argparse.Namespace, environ: Mapping[str, str]) -> Asked:
         args.seed,
     )
     peak = _peak(args.peak, drawn, database, whose)
-    return Asked(setting, rigour, spec, peak, path, html, database, _settings(args, setting, spec))
+    return Asked(setting, rigour, spec, peak, args.sensitivity, path, files, database, _settings(args, setting, spec))
 
 
 def _recorded(database: "URL | None", whose: Whose, seed: int) -> Lengths:
@@ -126,7 +137,7 @@ def _rigour(args: argparse.Namespace) -> Rigour:
         tolerance=args.tolerance / 100,
         least_requests=100,
         most_requests=args.most_requests,
-        least_seconds=min(args.least_seconds, RUN_PART * seconds),
+        least_seconds=min(args.least_seconds, SEEN_PART * RUN_PART * seconds),
         most_run_seconds=RUN_PART * seconds,
         most_seconds=seconds,
     )
@@ -136,12 +147,14 @@ def _settings(args: argparse.Namespace, setting: Setting, spec: Spec) -> dict[st
     """Everything that is needed to repeat it."""
     return {
         "target": setting.target.url,
+        "note": args.note,
         "model": setting.workload.model,
         "service": spec.service,
         "spec": spec.hash,
         "objectives": [one.model_dump(mode="json", exclude_defaults=True) for one in setting.promises.judged],
         "left_out": list(setting.promises.left_out),
         "workload": setting.workload.lengths.source,
+        "workload_sha256": setting.workload.lengths.digest,
         "workload_note": setting.workload.lengths.note,
         "mean_tokens": list(setting.workload.lengths.mean),
         "shared_words": setting.workload.shared_words,

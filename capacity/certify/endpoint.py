@@ -13,6 +13,7 @@ from random import Random
 
 from capacity.certify.facts import Facts, alone, at_work, facts, flood_rate
 from capacity.certify.promises import Promises, series
+from capacity.certify.sensitivity import varied
 from capacity.certify.trial import Answer, Ask, AskAlone, AskFlood, AskRun, Ceiling, Seen
 from capacity.certify.workload import Tokens, Workload, measured
 from capacity.client import Target
@@ -107,7 +108,8 @@ class Endpoint:
         if self._run is None or self._run.ask.number != ask.number:
             await self.end_run()
             await self._calm_down()
-            self._run = _Run(self._setting, ask, self._overload if ask.start == "overload" else 0)
+            setting = replace(self._setting, workload=varied(self._setting.workload, ask.variation))
+            self._run = _Run(setting, ask, self._overload if ask.start == "overload" else 0)
         return await self._run.until(ask, self._progress)
 
     async def end_run(self) -> Facts | None:

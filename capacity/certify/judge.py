@@ -79,6 +79,11 @@ def is_long_enough(seen: Seen, relaxation: float, rigour: Rigour) -> bool:
     return seen.requests >= max(rigour.relaxations * relaxation, rigour.least_requests) and can_see(seen, rigour)
 
 
+def least_requests(rate_rps: float, relaxation: float, rigour: Rigour) -> float:
+    """How many requests a run at a rate has that is just long enough."""
+    return max(rigour.relaxations * relaxation, rigour.least_requests, rate_rps * rigour.least_seconds)
+
+
 def can_see(seen: Seen, rigour: Rigour) -> bool:
     """Whether a run took long enough to see what is rare, and not just one spell of it."""
     return seen.seconds >= rigour.least_seconds

@@ -4,6 +4,7 @@ Either spans by hand, `IN:OUT` in tokens, each `N` or `LOW-HIGH`; or a recorded 
 as they stand, so that long prompts keep their long or short answers.
 """
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -19,13 +20,14 @@ from capacity.traces import read
 @dataclass(frozen=True, slots=True)
 class Lengths:
     """`source` as it was written; pairs of tokens in and out that are drawn evenly, or two spans; `note` is what must
-    be known of how they were recorded."""
+    be known of how they were recorded, `digest` the SHA-256 of the trace."""
 
     source: str
     pairs: tuple[tuple[int, int], ...] = ()
     spans: tuple[Span, Span] | None = None
     peak_rps: float | None = None
     note: str = ""
+    digest: str | None = None
 
     def draw(self, chance: Random) -> tuple[int, int]:
         """Tokens in and out of one request."""
@@ -65,4 +67,7 @@ def _recorded(path: Path) -> Lengths:
     if not pairs:
         raise WorkloadError(f"--workload {path} holds no request with tokens in and out")
     times = np.sort(np.array([row.at_s for row in rows if row.at_s is not None], dtype=np.float64))
-    return Lengths(str(path), pairs=pairs, peak_rps=peak_rps(times))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None  # a pipe is read once
+    left_out = 1 - len(pairs) / len(rows)
+    note = f"{left_out:.0%} of its requests have no tokens in or out, and none of these is sent" if left_out else ""
+    return Lengths(str(path), pairs=pairs, peak_rps=peak_rps(times), note=note, digest=digest)

@@ -20,7 +20,7 @@ from typing import Literal
 from capacity.certify import judge
 from capacity.certify.evidence import Evidence
 from capacity.certify.judge import Rigour
-from capacity.certify.trial import Answer, Ask, AskAlone, AskFlood, AskRun, Ceiling, Goal, Seen, Start
+from capacity.certify.trial import Answer, Ask, AskAlone, AskFlood, AskRun, Ceiling, Goal, Seen, Start, Variation
 
 State = Literal["certified", "refuted", "unresolved"]
 FIRST_ALONE, MOST_ALONE = 50, 1600
@@ -64,8 +64,18 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class Varied:
+    """A run of another workload at the certified rate: the evidence for each goal."""
+
+    variation: Variation
+    found: tuple[Evidence, ...]
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the search has found. Without a certified probe `why_not` says why."""
+    """What the search has found. Without a certified probe `why_not` says why, and `needs` about how many requests
+    would tell, at which rate."""
 
     goals: tuple[Goal, ...]
     alone: tuple[Evidence, ...]
@@ -73,6 +83,8 @@ class Outcome:
     probes: tuple[Probe, ...]
     why_not: str = ""
     needs: float = 0.0
+    needs_at_rps: float = 0.0
+    varied: tuple[Varied, ...] = ()
 
     @property
     def certified(self) -> Probe | None:
@@ -146,10 +158,12 @@ class _Search:
         if whole.certified is not None:
             return whole
         if not self._probes:
-            return replace(whole, why_not=self._why_no_probe(), needs=self._requests_at_half())
+            half_rps = self._ceiling.rate_rps / 2
+            needs = 2 * self._least_run(half_rps, judge.least_worth(self._goals, self._rigour))
+            return replace(whole, why_not=self._why_no_probe(), needs=needs, needs_at_rps=half_rps)
         lowest = min(self._probes, key=_rate)
         why_not = f"no rate could be certified, down to {lowest.rate_rps:.3g} requests/s: {lowest.why}"
-        return replace(whole, why_not=why_not, needs=lowest.needs)
+        return replace(whole, why_not=why_not, needs=lowest.needs, needs_at_rps=lowest.rate_rps)
 
     def _why_no_probe(self) -> str:
         if self._top:
@@ -158,12 +172,7 @@ class _Search:
         limits = f"{rigour.most_requests} requests" + (
             "" if math.isinf(rigour.most_run_seconds) else f" and {rigour.most_run_seconds:.0f} s"
         )
-        return f"runs of at most {limits} are too short to certify any rate: give it more time"
-
-    def _requests_at_half(self) -> float:
-        """What a certificate of half the ceiling would take."""
-        worth = judge.least_worth(self._goals, self._rigour)
-        return 2 * self._least_run(self._ceiling.rate_rps / 2, worth)
+        return f"runs of at most {limits} are too short to certify any rate"
 
     def _least_run(self, rate_rps: float, worth: float) -> float:
         at_once = judge.expected_at_once(rate_rps, self._ceiling, self._alone_s)
@@ -306,7 +315,7 @@ class _Search:
             is_late_enough = requests >= looks[-1] / GIVEN_UP_FROM
             if is_late_enough and over is None and self._is_beyond_reach(run, looks[-1]):
                 return "unresolved", "the edge of the budget is too near to tell"
-        return "unresolved", "the most requests did not tell"
+        return "unresolved", "a run as long as it may be did not tell"
 
     def _unless_late(self, run: "_Run", over: str) -> tuple[State, str]:
         if run.heard.is_client_late:
@@ -334,7 +343,7 @@ class _Search:
             spent = allowed
             if judge.refuted_by(goals, own, error=NOT_RECOVERING) is not None:
                 return "unresolved", "it keeps to the budget from empty, but does not recover from overload"
-        return "unresolved", "the most requests did not tell"
+        return "unresolved", "a run as long as it may be did not tell"
 
     # How much a probe's runs say.
 
@@ -355,7 +364,7 @@ class _Search:
 
     def _requests_to_tell(self, runs: list["_Run"], *, doubt: float = 0.0) -> float:
         tell = judge.requests_to_tell(self._goals, self._clumped(runs), self._rigour, doubt=doubt)
-        return max(tell, 2 * self._rigour.relaxations * self._relaxation(runs[0]))
+        return max(tell, 2 * judge.least_requests(runs[0].rate_rps, self._relaxation(runs[0]), self._rigour))
 
     def _is_beyond_reach(self, run: "_Run", most: int) -> bool:
         found = judge.by_goal([run.heard])

@@ -5,16 +5,12 @@ from collections.abc import Callable
 
 from capacity.certify.account import Account
 from capacity.certify.endpoint import Endpoint
-from capacity.certify.judge import Rigour
-from capacity.certify.search import Outcome, search
-from capacity.certify.trial import Answer, Ask, AskAlone, AskRun, Goal
+from capacity.certify.search import Outcome, Search
+from capacity.certify.trial import Answer, Ask, AskAlone, AskRun
 
 
-async def sit(
-    endpoint: Endpoint, account: Account, goals: tuple[Goal, ...], rigour: Rigour, *, on_kept: Callable[[], None]
-) -> Outcome:
+async def sit(endpoint: Endpoint, account: Account, going: Search, *, on_kept: Callable[[], None]) -> Outcome:
     """Search until there is an outcome, keeping everything that is heard; `on_kept` is told after each run."""
-    going = search(goals, rigour)
     ask = next(going)
     try:
         while True:

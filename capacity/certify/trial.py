@@ -12,6 +12,8 @@ import numpy as np
 from capacity.certify.evidence import NO_EVENT, Series
 
 Start = Literal["empty", "overload"]
+Variation = Literal["stated", "shorter prompts", "longer prompts", "longer answers", "other prefix"]
+"""The workload as it was stated, or another one that is near it."""
 _LETTERS = {"0": 0, "1": 1, "-": NO_EVENT}
 
 
@@ -47,6 +49,7 @@ class AskRun:
     rate_rps: float
     start: Start
     requests: int
+    variation: Variation = "stated"
 
 
 Ask = AskAlone | AskFlood | AskRun

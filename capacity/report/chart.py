@@ -11,13 +11,16 @@ Hue = Literal["first", "second", "third", "good", "bad", "soft"]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """`from_zero` keeps 0 on it; a `is_log` one shows positive values alone. `most` cuts what lies beyond."""
+    """`from_zero` keeps 0 on it; a `is_log` one shows positive values alone. `most` cuts what lies beyond. One that
+    `is_whole` has no ticks between whole numbers; one with `names` has these at 0, 1, 2 and so on instead of values."""
 
     label: str
     unit: Unit = "number"
     from_zero: bool = True
     is_log: bool = False
     most: float | None = None
+    is_whole: bool = False
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ SLACK = 0.06
 LEAST_SPAN = 1e-6
 """Of an axis, as a part of the values on it: where all are the same there is still a scale."""
 LEGEND_SWATCH = 10
+NOTHING = "Nothing to draw."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +44,47 @@ class Scale:
         return self.low <= value <= self.high
 
     def ticks(self) -> list[float]:
-        """Round values within."""
+        """Round values within; the places of names, where it has these."""
+        if self.axis.names:
+            return [float(place) for place in range(len(self.axis.names))]
         if self.axis.is_log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             steps = (1, 2, 5) if last - first < 4 else (1,)
             return [n * 10.0**power for power in range(first, last + 1) for n in steps if self.holds(n * 10.0**power)]
-        rough = (self.high - self.low) / TICKS
-        power = 10.0 ** math.floor(math.log10(rough))
-        step = next(n * power for n in ROUND if n * power >= rough * (1 - 1e-9))
+        step = round_step((self.high - self.low) / TICKS, is_whole=self.axis.is_whole)
         first = math.ceil(self.low / step - 1e-9)
         return [n * step for n in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
 
+def round_step(rough: float, *, is_whole: bool = False) -> float:
+    """The least round step that is not smaller."""
+    power = 10.0 ** math.floor(math.log10(rough))
+    fits = (n * power for n in ROUND if n * power >= rough * (1 - 1e-9) and not (is_whole and n * power % 1))
+    return next(fits, 1.0)
+
+
 def svg(chart: Chart) -> str:
-    """The chart with its legend; a sentence where there is nothing to draw."""
+    """The chart with its legend, as a page holds it; a sentence where there is nothing to draw."""
     if chart.is_empty:
-        return '<p class="quiet">Nothing to draw.</p>'
+        return f'<p class="quiet">{NOTHING}</p>'
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(chart.title)}"'
+    legend = "".join(_legend(mark) for mark in chart.marks if mark.name)
+    return f'<svg {size}>{marks_of(chart)}</svg><ul class="legend">{legend}</ul>'
+
+
+def marks_of(chart: Chart) -> str:
+    """What lies within the chart's frame of `WIDTH` by `HEIGHT`: ticks and marks. It must not be empty."""
     x, y = _scales(chart)
     drawn = [*_grid(x, y)]
     for mark in chart.marks:
         drawn += _mark(mark, x, y)
-    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(chart.title)}"'
-    legend = "".join(_legend(mark) for mark in chart.marks if mark.name)
-    return f'<svg {size}>{"".join(drawn)}</svg><ul class="legend">{legend}</ul>'
+    return "".join(drawn)
+
+
+def swatch(mark: Mark) -> str:
+    """A mark's looks beside its name in the legend, `LEGEND_SWATCH` wide and high."""
+    hue = f"{mark.hue} dashed" if isinstance(mark, Line) and mark.is_dashed else mark.hue
+    return SWATCHES[type(mark)](hue)
 
 
 def value_text(value: float, unit: Unit) -> str:
@@ -91,6 +110,8 @@ def _scale(axis: Axis, values: Sequence[float], begin: float, end: float) -> Sca
         positive = [value for value in values if value > 0] or [1.0]
         low, high = min(positive), max(positive)
         return Scale(axis, low / 1.2, min(high, axis.most or high) * 1.2, begin, end)
+    if axis.names:
+        return Scale(axis, -0.5, len(axis.names) - 0.5, begin, end)
     held = [*values, 0.0] if axis.from_zero else values
     low, high = min(held), max(held)
     high = min(high, axis.most) if axis.most is not None else high
@@ -104,7 +125,8 @@ def _grid(x: Scale, y: Scale) -> Iterator[str]:
         yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>'
         yield _tick(value_text(value, y.axis.unit), LEFT - 8, at + 4, "end")
     for value in x.ticks():
-        yield _tick(value_text(value, x.axis.unit), x.at(value), HEIGHT - BOTTOM + 18, "middle")
+        text = x.axis.names[int(value)] if x.axis.names else value_text(value, x.axis.unit)
+        yield _tick(text, x.at(value), HEIGHT - BOTTOM + 18, "middle")
     yield _tick(x.axis.label, WIDTH - RIGHT, HEIGHT - 6, "end")
     yield _tick(y.axis.label, 0, 11, "start")
 
@@ -163,6 +185,5 @@ SWATCHES: dict[type[Mark], Callable[[str], str]] = {
 
 
 def _legend(mark: Mark) -> str:
-    hue = f"{mark.hue} dashed" if isinstance(mark, Line) and mark.is_dashed else mark.hue
-    swatch = f'<svg class="swatch" viewBox="0 0 {LEGEND_SWATCH} {LEGEND_SWATCH}">{SWATCHES[type(mark)](hue)}</svg>'
-    return f"<li>{swatch}{escape(mark.name)}</li>"
+    view = f'class="swatch" viewBox="0 0 {LEGEND_SWATCH} {LEGEND_SWATCH}"'
+    return f"<li><svg {view}>{swatch(mark)}</svg>{escape(mark.name)}</li>"

@@ -6,7 +6,7 @@ Exit codes: 0 sized, 2 usage or bad input.
 import argparse
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -15,20 +15,22 @@ from rich.console import Console
 
 from capacity.certify.promises import promises
 from capacity.errors import WorkloadError
-from capacity.options import add_flag, printable, writable, write, write_json
-from capacity.printed import paper, print_left_out
+from capacity.options import add_flag, printable, writable, write_json
+from capacity.printed import moment_text, paper, print_left_out
+from capacity.reports import add_report_flags, reports
 from capacity.sizing.demand import Demand, demand_at, of_file
-from capacity.sizing.html import page_of
-from capacity.sizing.measured import DEFAULT_RESULT, Measured, assumed, measured
+from capacity.sizing.measured import DEFAULT_RESULT, Measured, assumed, measured, refuse_for_less
+from capacity.sizing.page import page_of
 from capacity.sizing.replica import replica
 from capacity.sizing.report import report
 from capacity.sizing.result import Result
 from capacity.sizing.sized import Terms, sized
 from capacity.spec import add_spec_flags, named_spec
 from capacity.stored.database import add_database_flags, named_database
-from capacity.stored.recorded import NOTE, RECORDED, Whose, recorded_arrivals, recorded_lengths
+from capacity.stored.recorded import NOTE, RECORDED, Whose, recorded_arrivals, recorded_lengths, since_s
 from capacity.stored.results import Found, keep, last_certified, refuse_unfit
 from slo.objective import Spec
+from slo.promised import changed
 from slo.signals import UNKNOWN_MODEL
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ def add_to(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
         metavar=f"FILE|{RECORDED}",
         help=f"the demand: a trace, CSV or JSON lines; or, from --database, what is {RECORDED} there",
     )
+    add("--hours", type=float, metavar="N", help=f"how far back what is {RECORDED} is read (default: all of it)")
     add_spec_flags(parser, environ)
     add("--model", type=printable, metavar="NAME", help="whose objectives; else the one that was certified")
     add(
@@ -63,7 +66,7 @@ def add_to(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
     add("--gpus", type=float, default=1.0, metavar="N", help="of one replica (%(default)s)")
     add("--seed", type=int, default=0, metavar="S", help="of what is drawn (%(default)s)")
     add("--json", metavar="FILE", help="write the result")
-    add("--html", metavar="FILE", help="write the result as a page that needs nothing else")
+    add_report_flags(parser, environ)
     add_database_flags(parser, environ, "keep the result there, where dashboards and alerts find it")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
@@ -71,21 +74,22 @@ def add_to(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
 def size(args: argparse.Namespace) -> int:
     """Run `firsttoken capacity size`; raises CapacityError for bad input."""
     terms, spec = _terms(args), named_spec(args)
-    for flag, path in (("--json", args.json), ("--html", args.html)):
-        if path is not None:
-            writable(flag, Path(path))
+    files = reports(args)
+    if args.json is not None:
+        writable("--json", Path(args.json))
     database = named_database(args, os.environ)
     if database is not None:
         refuse_unfit(database)
-    whose = Whose(spec.environment, spec.service, args.model)
+    whose = Whose(spec.environment, spec.service, args.model, since_s(args.hours, time.time()))
     demand = _demand(args, database, whose)
     known = measured(args.capacity, None if database is None else last_certified(database, whose))
+    refuse_for_less(known, spec)
     result = _result(args, spec, demand, known, terms)
-    made = result.as_json(_settings(args, spec))
+    settings = _settings(args, spec)
+    made = result.as_json(settings)
     if args.json is not None:
         write_json(Path(args.json), made)
-    if args.html is not None:
-        write("--html", Path(args.html), page_of(result))
+    files.write(page_of(result, settings))
     if not args.quiet:
         console = paper()
         console.print(report(result))
@@ -119,7 +123,16 @@ def _result(args: argparse.Namespace, spec: Spec, demand: Demand, known: Measure
         known = assumed(known, judged)
         one = replica(known, judged, demand, terms.seed)
         found = sized(demand, known, one, terms, lambda doing: status.update(f"replay: {doing}"))
-    return Result(found, demand, known, one, terms, promised.left_out)
+    return Result(found, demand, known, one, terms, promised.left_out, tuple(_doubts(known, spec, args.model)))
+
+
+def _doubts(known: Measured, spec: Spec, model: str | None) -> Iterator[str]:
+    """What speaks against the capacity, but not so that nothing could be said."""
+    since = changed(known.promised, spec)
+    if since.less:
+        yield f"the capacity was certified for other promises, so fewer replicas may do: {since.text}"
+    if known.model is not None and model not in (None, known.model):
+        yield f"the capacity is that of model {known.model}, not of {model}"
 
 
 def _terms(args: argparse.Namespace) -> Terms:
@@ -138,4 +151,10 @@ def _terms(args: argparse.Namespace) -> Terms:
 
 
 def _settings(args: argparse.Namespace, spec: Spec) -> dict[str, object]:
-    return {"service": spec.service, "spec": spec.hash, "trace": args.trace, "capacity": args.capacity}
+    return {
+        "made": moment_text(time.time()),
+        "service": spec.service,
+        "spec": spec.hash,
+        "trace": args.trace,
+        "capacity": args.capacity,
+    }

@@ -1,14 +1,16 @@
 """What is demanded: when requests come, and how many tokens each takes, as a trace or a collector has recorded it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
 
 from capacity.arrivals import mean_rps
 from capacity.errors import WorkloadError
-from capacity.traces import read
+from capacity.traces import Row, read
 from slo.quantity import DAY_S
 
 Floats = NDArray[np.float64]
@@ -65,7 +67,19 @@ def of_file(path: str) -> Demand:
     """The demand of a trace file. Raises WorkloadError."""
     timed = [(row.at_s, row) for row in read("--trace", Path(path)) if row.at_s is not None]
     timed.sort(key=lambda one: one[0])
-    pairs = [(row.tokens_in, row.tokens_out) for _, row in timed]
-    tokens = tuple((a, b) for a, b in pairs if a is not None and b is not None)
+    tokens, note = _lengths([row for _, row in timed])
     times_s = np.array([at_s for at_s, _ in timed], dtype=np.float64)
-    return demand_at(path, times_s, tokens=tokens if len(tokens) == len(timed) else ())
+    return demand_at(path, times_s, note, tokens)
+
+
+def _lengths(rows: Sequence[Row]) -> tuple[tuple[tuple[int, int], ...], str]:
+    """Tokens of each request, and what is to be said of them. Where some say none, theirs are drawn from those of the
+    others; where nobody does, there are none."""
+    pairs = [(one.tokens_in, one.tokens_out) for one in rows]
+    known = [(into, out) for into, out in pairs if into is not None and out is not None]
+    if not known or len(known) == len(pairs):
+        return tuple(known), ""
+    chance = Random(len(known))  # noqa: S311  chance for lengths, no secret
+    whole = tuple((into, out) if into is not None and out is not None else chance.choice(known) for into, out in pairs)
+    missing = 1 - len(known) / len(pairs)
+    return whole, f"{missing:.0%} of its requests do not say how long they are: they are taken for such as the others"

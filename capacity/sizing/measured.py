@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from capacity.errors import WorkloadError
-from slo.objective import Objective
+from slo.capacity_result import SIZED
+from slo.objective import Objective, Spec
+from slo.promised import Promised, changed, promised
 
 DEFAULT_RESULT = "capacity-certify.json"
 UNMEASURED_PART = 0.5
@@ -32,7 +34,7 @@ class Alone:
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One replica. `stay_s` is how long a request stays at the certified rate, None where nobody measured it;
-    `mean_tokens` are those of the requests that it was certified with."""
+    `mean_tokens` are those of the requests that it was certified with, and `promised` what was promised then."""
 
     source: str
     certified_rps: float
@@ -42,6 +44,7 @@ class Measured:
     mean_tokens: tuple[float, float] | None = None
     model: str | None = None
     binding: str | None = None
+    promised: Promised | None = None
 
 
 def measured(text: str | None, stored: object = None) -> Measured:
@@ -86,7 +89,7 @@ def _of_file(path: Path) -> Measured:
 
 
 def _of_result(source: str, found: object) -> Measured:
-    if not isinstance(found, dict) or "certified_rps" not in found:
+    if not isinstance(found, dict) or "certified_rps" not in found or SIZED in found:
         raise WorkloadError(f"--capacity {source} is no result of capacity certify: name its JSON, or write requests/s")
     certified_rps = _number(found, "certified_rps")
     if certified_rps is None:
@@ -105,7 +108,15 @@ def _of_result(source: str, found: object) -> Measured:
         _tokens(_at(found, "settings", "mean_tokens")),
         model if isinstance(model, str) else None,
         binding if isinstance(binding, str) else None,
+        promised(found),
     )
+
+
+def refuse_for_less(known: Measured, spec: Spec) -> None:
+    """Raise WorkloadError where it was certified for less than is promised today."""
+    since = changed(known.promised, spec)
+    if since.more:
+        raise WorkloadError(f"--capacity {known.source} was certified for other promises: {since.text}; certify again")
 
 
 def _alone(found: Mapping[str, object]) -> Alone:

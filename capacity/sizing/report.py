@@ -19,7 +19,7 @@ def _table(result: Result) -> Table:
     table = Table(box=None, pad_edge=False)
     names = [one.name for one in result.replica.allowed]
     for heading in ("replicas", *names, *(f"{name} by Poisson" for name in names), ""):
-        table.add_column(heading, justify="left" if not heading else "right", no_wrap=True)
+        table.add_column(heading, justify="left" if not heading else "right")
     said = result.said()
     for candidate in result.sized.candidates:
         shares = (f"{share:.2%}" for share in (*candidate.replay, *candidate.poisson))
@@ -39,6 +39,8 @@ def _reasons(result: Result) -> Iterator[str]:
         f"headroom {peak.headroom:.0%}: {peak.uncertainty:.0%} for what is not known of the capacity, "
         f"{peak.burst:.0%} for bursts; by the peak alone {sized.by_peak} replicas"
     )
+    if not result.is_for_bursts:  # otherwise that is warned of
+        yield f"at its peak the demand is {result.load_at_peak:.0%} of what {sized.needed} replicas are certified for"
     yield hours_text(result.gpu_hours)
 
 

@@ -20,6 +20,7 @@ from capacity.errors import WorkloadError
 from capacity.schedule import MAX_TOKENS
 from capacity.stored.database import asked
 from capacity.traces import MAX_ROWS
+from slo.quantity import HOUR_S
 from slo.signals import (
     CLASS,
     LABELS,
@@ -52,11 +53,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """One service; of all models where `model` is None."""
+    """One service; of all models where `model` is None, and from a moment on."""
 
     environment: str
     service: str
     model: str | None
+    since_s: int = 0
 
     @property
     def text(self) -> str:
@@ -73,6 +75,17 @@ class Steps:
     def longest_s(self) -> int:
         return max(step_s for _, step_s, _ in self.rows)
 
+    def hours_of(self, requests: int) -> float:
+        """How many hours back from the last step so many requests reach."""
+        last_s, left = self.rows[-1][0] + self.rows[-1][1], float(requests)
+        since_s = last_s
+        for start_s, _, count in reversed(self.rows):
+            left -= count
+            if left < 0:
+                break
+            since_s = start_s
+        return (last_s - since_s) / HOUR_S
+
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
@@ -83,15 +96,26 @@ class Tokens:
     strata: tuple[int, ...]
 
 
+def since_s(hours: float | None, now_s: float) -> int:
+    """From when on records are read; from the first where no hours are named. Raises WorkloadError."""
+    if hours is None:
+        return 0
+    if not 0 < hours < float("inf"):
+        raise WorkloadError(f"--hours {hours:g}: must be above 0")
+    return int(max(now_s - hours * HOUR_S, 0))
+
+
 def recorded_arrivals(database: "URL", whose: Whose, seed: int) -> tuple[Floats, Steps]:
     """When the recorded requests came, in ascending order. Raises DatabaseError or WorkloadError."""
     steps = Steps(asked(database, lambda connection: _steps(connection, whose)))
     total = sum(count for _, _, count in steps.rows)
     if total < 1:
-        raise WorkloadError(f"the database has recorded no requests of service {whose.text}")
+        lately = " in those hours" if whose.since_s else ""
+        raise WorkloadError(f"the database has recorded no requests of service {whose.text}{lately}")
     if total > MAX_ROWS:
         raise WorkloadError(
-            f"the database has recorded {total:,.0f} requests: more than {MAX_ROWS:,} cannot be replayed"
+            f"the database has recorded {total:,.0f} requests: more than {MAX_ROWS:,} cannot be replayed; "
+            f"take the last of them by --hours, about {steps.hours_of(MAX_ROWS):.2g} of them fit"
         )
     return spread(steps, seed), steps
 
@@ -140,6 +164,11 @@ def _of(table: "Table", whose: Whose) -> "list[ColumnElement[bool]]":
     return mine if whose.model is None else [*mine, c.model == whose.model]
 
 
+def _since(table: "Table", whose: Whose) -> "ColumnElement[bool]":
+    """What picks the rows from a moment on."""
+    return table.c.start_s >= whose.since_s
+
+
 def _steps(connection: "Connection", whose: Whose, outcome: str | None = None) -> list[tuple[int, int, float]]:
     """Requests by step, in order of time; those of one outcome where it is named."""
     from sqlalchemy import func, select
@@ -149,7 +178,7 @@ def _steps(connection: "Connection", whose: Whose, outcome: str | None = None) -
     c = counter.c
     question = (
         select(c.start_s, c.step_s, c.attributes, func.sum(c.value))
-        .where(c.name == REQUESTS.sql, *_of(counter, whose))
+        .where(c.name == REQUESTS.sql, *_of(counter, whose), _since(counter, whose))
         .group_by(c.start_s, c.step_s, c.attributes)
         .order_by(c.start_s, c.step_s)
     )
@@ -167,7 +196,9 @@ def _tokens(connection: "Connection", whose: Whose) -> Tokens | None:
     from collector.schema import counter
 
     c = counter.c
-    question = select(c.attributes, func.sum(c.value)).where(c.name == TOKENS.sql, *_of(counter, whose))
+    question = select(c.attributes, func.sum(c.value)).where(
+        c.name == TOKENS.sql, *_of(counter, whose), _since(counter, whose)
+    )
     found = connection.execute(question.group_by(c.attributes))
     sums = {json.loads(kind).get(LABELS[TOKEN_TYPE]): value for kind, value in found}
     requests = sum(count for _, _, count in _steps(connection, whose, outcome=ANSWERED))
@@ -185,7 +216,7 @@ def _strata(connection: "Connection", whose: Whose) -> tuple[int, ...]:
     question = (
         select(series.c.signal, func.sum(rollup.c["count"]))
         .join(rollup, rollup.c.series_id == series.c.id)
-        .where(series.c.signal.in_(TTFT_STRATA.values()), *_of(series, whose))
+        .where(series.c.signal.in_(TTFT_STRATA.values()), *_of(series, whose), _since(rollup, whose))
         .group_by(series.c.signal)
     )
     counts = {signal: int(count) for signal, count in connection.execute(question)}

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from collector.judging.lasting import lasting, moments_s, state
 from collector.judging.trouble_alert import Said, spec_of, subject, trouble_alert
@@ -12,12 +13,23 @@ from collector.values.histogram import Counts, Floats
 from collector.windowing.fleet import Service
 from collector.windowing.recent import Recent
 from collector.windowing.windows import Windows
+from slo.promised import Promised, changed
 from slo.quantity import duration_text
 from slo.signals import REQUESTS
 from slo.trouble import ABOVE_CERTIFIED, CERTIFIED_WINDOW_S, NO_LOAD, TROUBLES
 
-CertifiedRps = Mapping[Service, float]
-"""Requests a second that services are certified for; one certified in no environment is so in any."""
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """Requests a second that a service is certified for, and the promises that it was certified at, where the
+    certificate says."""
+
+    rps: float
+    promised: Promised | None = None
+
+
+CertifiedRps = Mapping[Service, Certified]
+"""What services are certified for; one certified in no environment is so in any."""
 
 
 def wanted(
@@ -36,12 +48,13 @@ def wanted(
         if rates is None:
             continue
         key = AlertKey(ABOVE_CERTIFIED, *service)
-        stands = state(key, (lasting(trouble, rates > most, tick_s=tick_s),), alerts=alerts)
+        stands = state(key, (lasting(trouble, rates > most.rps, tick_s=tick_s),), alerts=alerts)
         if stands is not None:
-            yield trouble_alert(spec, key, trouble, _said(service, float(rates[-1]), most), state=stands)
+            said = _said(service, float(rates[-1]), most.rps, changed(most.promised, spec).text)
+            yield trouble_alert(spec, key, trouble, said, state=stands)
 
 
-def _most(certified_rps: CertifiedRps, service: Service) -> float | None:
+def _most(certified_rps: CertifiedRps, service: Service) -> Certified | None:
     _, name = service
     return certified_rps.get(service, certified_rps.get(("", name)))
 
@@ -58,9 +71,12 @@ def _rates(recent: Recent, service: Service, at_s: Counts) -> Floats | None:
     return load / CERTIFIED_WINDOW_S
 
 
-def _said(service: Service, rate_rps: float, most_rps: float) -> Said:
+def _said(service: Service, rate_rps: float, most_rps: float, since: str) -> Said:
+    """`since` is what has changed of the promises since it was certified."""
     window = duration_text(CERTIFIED_WINDOW_S)
+    rates = f"{rate_rps:.3g} requests a second over the last {window}, certified are {most_rps:.3g}"
+    other = f", for other promises than today's ({since}): certify it again" if since else ""
     return Said(
         f"{service[1]} runs above the load that it is certified for.",
-        f"{subject(service)}: {rate_rps:.3g} requests a second over the last {window}, certified are {most_rps:.3g}.",
+        f"{subject(service)}: {rates}{other}.",
     )

@@ -3,7 +3,7 @@
 import pytest
 from rich.table import Table
 
-from capacity.printed import PIPE_WIDTH, paper, print_left_out
+from capacity.printed import PIPE_WIDTH, moment_text, paper, print_left_out
 
 
 def test_in_a_pipe_nothing_is_cut(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,3 +22,7 @@ def test_what_looks_like_markup_stands_as_it_is(capsys: pytest.CaptureFixture[st
 def test_a_width_that_is_given_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     assert paper().width == 60
+
+
+def test_a_moment_is_said_in_utc() -> None:
+    assert moment_text(1_800_000_059) == "2027-01-15 08:00 UTC"

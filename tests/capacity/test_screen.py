@@ -40,10 +40,12 @@ def test_a_load_without_requests_shows_dashes() -> None:
     assert "0 of 2 requests sent in 2.0 s: none" in shown()
 
 
-def test_a_bar_shows_on_a_terminal_and_nothing_in_a_pipe() -> None:
+def test_a_bar_shows_on_a_terminal_and_a_line_in_a_pipe() -> None:
     for is_terminal in (True, False):
         console = Console(file=io.StringIO(), force_terminal=is_terminal, width=100, legacy_windows=False)
-        with screen.progress(console, 10.0) as show:
+        with screen.progress(console, 41.0) as show:
             show(Progress(5.0, 7, 4, 1))
+            show(Progress(36.0, 9, 8, 1))
         assert isinstance(console.file, io.StringIO)
-        assert ("7 sent, 3 open, 1 failed" in console.file.getvalue()) is is_terminal
+        shown = console.file.getvalue()
+        assert "9 sent, 1 open, 1 failed" in shown if is_terminal else shown == "load; 5s left\n"

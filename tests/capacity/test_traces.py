@@ -1,5 +1,6 @@
 """Traces of every known kind, read as what they say and no more."""
 
+import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from capacity.errors import WorkloadError
-from capacity.traces import Row, read
+from capacity.traces import DATE, INPUT, OUTPUT, TIME_S, Row, read
 
 KINDS = {
     "Azure 2023": (
@@ -47,6 +48,45 @@ KINDS = {
     "times alone": ("a.csv", "time_s\n3\n4.5\n", [Row(0.0, None, None), Row(1.5, None, None)]),
     "lengths alone": ("a.csv", "num_prefill_tokens,num_decode_tokens\n3,4\n", [Row(None, 3, 4)]),
 }
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "capacity.md"
+
+
+def columns_in_docs() -> dict[str, list[list[str]]]:
+    """The names in each column of the table of formats: of time, of prompts and of answers, by format."""
+    text = DOCS.read_text().partition("| trace | time | prompt | answer |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()[2:]]
+    return {name: [re.findall(r"`([^`]+)`", cell) for cell in cells] for name, *cells in rows}
+
+
+def test_the_docs_name_every_column_that_is_read_and_no_other() -> None:
+    named = list(zip(*columns_in_docs().values(), strict=True))
+    assert [{name for cell in column for name in cell} for column in named] == [
+        {DATE, *TIME_S},
+        set(INPUT),
+        set(OUTPUT),
+    ]
+
+
+@pytest.mark.parametrize("trace", columns_in_docs())
+def test_a_trace_of_the_columns_in_the_docs_is_read(trace: str, tmp_path: Path) -> None:
+    times, prompts, answers = columns_in_docs()[trace]
+    for time_column in times or [""]:
+        head = [name for name in (time_column, prompts[0], answers[0]) if name]
+        said = ["2026-01-01 00:00:00", "7", "5"] if time_column == DATE else ["3", "7", "5"][-len(head) :]
+        (tmp_path / "t.csv").write_text(f"{','.join(head)}\n{','.join(said)}\n")
+        (row,) = read("--trace", tmp_path / "t.csv")
+        assert (row.tokens_in, row.tokens_out, row.at_s is None) == (7, 5, not time_column)
+
+
+def test_a_row_may_leave_out_how_long_its_request_was(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("time_s,input_tokens,output_tokens\n1,,\n2,7,\n")
+    assert read("--trace", tmp_path / "t.csv") == [Row(1.0, None, None), Row(2.0, 7, None)]
+    (tmp_path / "t.jsonl").write_text('{"t": 1000, "i": null}\n')
+    assert read("--trace", tmp_path / "t.jsonl") == [Row(1.0, None, None)]
+    (tmp_path / "t.csv").write_text("input_tokens,output_tokens\n7,5\n7,\n")
+    assert read("--trace", tmp_path / "t.csv") == [Row(None, 7, 5), Row(None, 7, None)]
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), KINDS.values(), ids=KINDS.keys())

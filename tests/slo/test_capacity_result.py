@@ -1,5 +1,6 @@
 """What certify and batch found, read from their files."""
 
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -45,7 +46,24 @@ def test_what_is_no_figure_is_not_taken_for_one(tmp_path: Path, figure: str) -> 
     assert read_results([str(path)], specs()) == (CapacityResult("chat", None, Decimal(5), None, None),)
 
 
+def test_one_found_for_other_promises_is_refused_where_it_would_mislead(tmp_path: Path) -> None:
+    def read(threshold: str) -> CapacityResult:
+        objective = {"name": "ttft", "signal": "ttft", "percentile": "0.95", "threshold": threshold}
+        settings = {"spec": "x", "model": "m", "class": "synthetic", "objectives": [objective]}
+        (tmp_path / "c.json").write_text(json.dumps({"certified_rps": 4, "settings": settings}))
+        (result,) = read_results([str(tmp_path / "c.json")], specs())
+        return result
+
+    assert read("0.5").note == ""
+    tighter = f"{tmp_path}/c.json was found for other promises, so more may be possible: ttft was 95% within 300ms"
+    assert read("0.3").note.startswith(tighter)
+    assert read("0.3").certified_rps == 4
+    with pytest.raises(CapacityResultError, match=r"ttft was 95% within 1s and is 95% within 500ms now; run it again"):
+        read("1")
+
+
 FILES = (
+    ("sized.json", '{"certified_rps": 4, "replay_replicas": 3, "replicas": 4}'),
     *(("slo.yaml", "service: chat"), ("empty.json", '{"verdict": "x"}')),
     *(("list.json", "[]"), ("none.json", '{"certified_rps": null, "refuted_rps": null}'), ("deep.json", "[" * 100_000)),
 )
@@ -59,6 +77,7 @@ REFUSED = {
     "a file that is no JSON": ("chat={slo}", "no JSON"),
     "a file that knows nothing of it": ("chat={empty}", "has none of certified_rps"),
     "a run without a certificate": ("chat={none}", "that run found no figure"),
+    "a result of another kind": ("chat={sized}", "is a result of capacity size: give that of certify or batch"),
     "a list": ("chat={list}", "has none of certified_rps"),
 }
 

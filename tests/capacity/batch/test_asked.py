@@ -1,12 +1,11 @@
 """Flags as values."""
 
 import argparse
-import math
 from pathlib import Path
 
 import pytest
 
-from capacity.batch.asked import Setup, add_to, setup_of, since_s
+from capacity.batch.asked import Setup, add_to, setup_of
 from capacity.batch.knob import Route
 from capacity.batch.result import Memory
 from capacity.errors import CapacityError
@@ -70,13 +69,6 @@ USAGE = {
 def test_what_cannot_be_asked_is_said(argv: tuple[str, ...], says: str, slo: str) -> None:
     with pytest.raises(CapacityError, match=says):
         asked(slo, *argv)
-
-
-@pytest.mark.parametrize("hours", [math.nan, math.inf, 0.0, -1.0])
-def test_records_are_read_from_a_moment_that_was(hours: float) -> None:
-    assert (since_s(2.0, 10_000.0), since_s(1e300, 10_000.0)) == (2800, 0)
-    with pytest.raises(CapacityError, match=rf"--hours {hours:g}: must be above 0"):
-        since_s(hours, 10_000.0)
 
 
 def test_a_model_is_a_name_that_can_be_sent() -> None:

@@ -1,19 +1,21 @@
 """What is said of a search, as JSON, as text and as a page."""
 
 import json
+import re
 from dataclasses import replace
 
 import orjson
 import pytest
 from rich.console import Console
 
-from capacity.batch.html import page_of
+from capacity.batch.page import page_of
 from capacity.batch.report import progress, report, said
 from capacity.batch.result import Memory, Result, most_sequences
 from capacity.batch.search import Plan
 from capacity.batch.sitting import Account
 from capacity.batch.trial import AskHeld, AskOpen
 from capacity.certify.lengths import Lengths, lengths
+from capacity.report.html import html
 from tests.capacity.batch.support import searched
 from tests.capacity.batch.test_search import exact, plan
 
@@ -61,7 +63,7 @@ def test_an_interrupted_search_has_its_runs() -> None:
     assert made.sentence() == f"interrupted after {len(whole.account.runs)} runs"
     found = made.as_json(SETTINGS)
     assert (found["chosen_batch"], found["probes"]) == (None, [])
-    assert "interrupted" in page_of(made, SETTINGS)
+    assert "interrupted" in html(page_of(made, SETTINGS))
 
 
 def test_the_most_that_was_allowed_is_said() -> None:
@@ -81,8 +83,8 @@ def test_the_terminal_shows_the_fit_the_probes_and_the_flags() -> None:
     console.file.close()
     shown = console.export_text()
     assert "a step takes 10 ms and 1 ms for each sequence" in shown
-    assert "as many outstanding  broken" in shown
-    assert "5 requests/s" in shown
+    assert "full: as many requests outstanding" in shown
+    assert " 5/s " in shown
     assert "vllm: --max-num-seqs 40" in shown
     assert "20000 tokens hold" in shown
 
@@ -92,15 +94,16 @@ def test_progress_on_a_pipe_is_a_line_a_run_and_says_what_is_left_on_a_terminal(
     for is_terminal in (False, True):
         with open("/dev/null", "w") as nowhere:  # noqa: PTH123
             console = Console(width=160, record=True, file=nowhere, force_terminal=is_terminal)
-            with progress(console) as show:
+            with progress(console, plan()) as show:
                 for requests in (20, 40):
                     show(AskOpen(4, 2.5, requests), Account())
         if not is_terminal:
-            assert console.export_text() == "batch 4, 2.5 requests/s\n"
+            (line,) = console.export_text().splitlines()
+            assert re.fullmatch(r"batch 4, 2.5 requests/s; about \d+[ms] left", line)
 
 
 def test_the_page_holds_the_figures_and_both_charts() -> None:
-    made = page_of(result(plan(rate_rps=5.0)), SETTINGS)
+    made = html(page_of(result(plan(rate_rps=5.0)), SETTINGS))
     for says in ("a batch of 40", "Mean step, by batch", "Requests too slow, by batch", "--max-num-seqs 40"):
         assert says in made
     assert "<svg" in made

@@ -1,6 +1,7 @@
 """What flags ask of a certification, and what of an earlier one may be gone on with."""
 
 import argparse
+import hashlib
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from capacity.certify.asked import asked, resumed
 from capacity.certify.cli import add_to
 from capacity.errors import CapacityError, WorkloadError
+from capacity.reports import Reports
 from slo.signals import SYNTHETIC_CLASS
 from tests.capacity.certify.test_cli import SPEC
 from tests.capacity.stored.test_recorded import a_day
@@ -35,9 +37,31 @@ def test_flags_become_a_setting_and_the_settings_that_repeat_it() -> None:
     assert found.setting.target.url == "http://h:80"
     assert [one.name for one in found.setting.promises.judged] == ["ttft", "answered"]
     assert (found.peak_rps, found.rigour.most_seconds, found.path) == (3.5, 600, Path("capacity-certify.json"))
-    assert (found.html, found.database) == (None, None)
+    assert (found.reports, found.database, found.varies) == (Reports(None, None), None, False)
+    assert found.most_s == 600
     named = ("service", "model", "workload", "mean_tokens", "seed", "class", "workload_note")
     assert [found.settings[name] for name in named] == ["chat", "m", "20-60:8", [40, 8], 4, SYNTHETIC_CLASS, ""]
+
+
+def test_what_a_run_must_last_is_less_than_it_may_for_by_chance_it_ends_sooner() -> None:
+    brief, whole = (asked(flags(*PLAIN, "--minutes", text), {}).rigour for text in ("2", "15"))
+    assert brief.least_seconds == pytest.approx(0.8 * brief.most_run_seconds)
+    assert whole.least_seconds == 30
+
+
+def test_sensitivity_takes_a_quarter_longer() -> None:
+    found = asked(flags(*PLAIN, "--minutes", "10", "--sensitivity", "--note", "vLLM 9, 1 GPU"), {})
+    assert found.varies
+    assert 600 < found.most_s <= 750
+    assert found.settings["note"] == "vLLM 9, 1 GPU"
+
+
+def test_a_trace_is_named_with_its_digest() -> None:
+    Path("trace.csv").write_text("in_tok,out_tok\n10,5\n20,\n")
+    found = asked(flags(*PLAIN[:4], "--workload", "trace.csv"), {})
+    digest = hashlib.sha256(Path("trace.csv").read_bytes()).hexdigest()
+    assert found.settings["workload_sha256"] == digest
+    assert found.settings["workload_note"] == "50% of its requests have no tokens in or out, and none of these is sent"
 
 
 def test_a_recorded_workload_brings_its_lengths_and_its_peak() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from collector.storage.database import database_url, open_database
 from tests.capacity.certify.queue_server import queue
-from tests.capacity.report.test_page import assert_is_whole
+from tests.capacity.report.test_html import assert_is_whole
 from tests.capacity.sse_server import Step, serve
 from tests.capacity.test_cli import capacity, start
 

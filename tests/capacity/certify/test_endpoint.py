@@ -92,6 +92,23 @@ async def test_a_run_goes_on_until_as_many_are_judged_and_a_new_one_ends_it() ->
 
 
 @pytest.mark.anyio
+async def test_another_workload_is_that_of_its_run_alone() -> None:
+    words: list[list[int]] = []
+    async with endpoint(queue(4, 0.002)) as (made, server, _):
+        await made.answer(AskAlone(5))
+        for run in (AskRun(1, 100.0, "empty", 20, "longer prompts"), AskRun(2, 100.0, "empty", 20)):
+            before = len(server.requests)
+            await made.answer(run)
+            await made.end_run()
+            prompts = [str(body["messages"]) for body in server.requests[before:][-20:]]
+            words.append([text.count(" ") - CHAT_SPACES + 1 for text in prompts])
+    longer, stated = words
+    assert all(20 <= count <= 40 for count in stated)
+    assert all(24 <= count <= 48 for count in longer)
+    assert max(longer) > 40
+
+
+@pytest.mark.anyio
 async def test_what_is_refused_is_bad_for_every_objective() -> None:
     def full(body: dict[str, object], index: int) -> list[Step]:
         return [refusal(503, b"full")] if index > 8 else queue(4, 0.002)(body, index)

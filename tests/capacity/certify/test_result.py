@@ -1,6 +1,7 @@
 """The result in words and as JSON."""
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -29,12 +30,12 @@ def probe(rate_rps: float, state: State, *, run: int, needs: float = 0.0) -> Pro
     return Probe(rate_rps, state, "why", found(GOOD, BAD if state == "refuted" else GOOD), (run,), needs)
 
 
-def result(*probes: Probe, peak_rps: float | None = None, why_not: str = "", needs: float = 0.0) -> Result:
+def result(*probes: Probe, peak_rps: float | None = None, why_not: str = "", **needs: float) -> Result:
     heard = Account(ceiling=Ceiling(10, 0.1, 8))
     for one in probes:
         heard.hear(AskRun(one.runs[0], one.rate_rps, "empty", 400), Seen((GOOD, GOOD), 40.0, 4.0))
         heard.over({"concurrency": CROWD})
-    outcome = Outcome(GOALS, found(GOOD, GOOD), heard.ceiling, probes, why_not, needs)
+    outcome = Outcome(GOALS, found(GOOD, GOOD), heard.ceiling, probes, why_not, **needs)
     return Result(outcome, heard, GOALS, Rigour(), peak_rps)
 
 
@@ -59,6 +60,15 @@ def test_none_certified_says_why_and_what_would_tell() -> None:
         "not certifiable: too tight; about 1,000 requests would tell",
     )
     assert result(why_not="x", needs=float("inf")).as_json({})["needs_requests"] is None
+
+
+def test_a_run_that_was_too_short_says_which_flags_would_do() -> None:
+    rigour = Rigour(most_requests=2000, most_run_seconds=60, most_seconds=600)
+    said = replace(result(why_not="x", needs=1200.0, needs_at_rps=5.0), rigour=rigour)
+    assert said.sentence() == "not certifiable: x; about 1,200 requests at 5/s would tell: --minutes 25"
+    assert said.flags_to_tell(100.0, 5.0) == "--minutes 13"  # more than it had, though an estimate says it was enough
+    assert said.flags_to_tell(9000.0, 5.0) == "--minutes 188 --most-requests 5000"
+    assert said.flags_to_tell(float("inf"), 5.0) == said.flags_to_tell(100.0, 0.0) == ""
 
 
 def test_json_holds_the_bracket_its_evidence_and_everything_heard() -> None:

@@ -8,6 +8,7 @@ import pytest
 from capacity.certify.account import Account
 from capacity.certify.facts import Facts, facts
 from capacity.certify.judge import Rigour
+from capacity.certify.search import search
 from capacity.certify.sitting import sit
 from capacity.certify.trial import Answer, Ask, AskAlone, AskFlood, AskRun, Ceiling, Goal, Seen
 from capacity.record import Record
@@ -57,7 +58,7 @@ def numbers(asked: list[Ask]) -> list[int]:
 async def test_a_broken_search_goes_on_where_it_was() -> None:
     whole, kept = Account(), []
     one_sitting = Scripted()
-    expected = await sit(one_sitting, whole, GOALS, RIGOUR, on_kept=lambda: kept.append(len(whole.runs)))
+    expected = await sit(one_sitting, whole, search(GOALS, RIGOUR), on_kept=lambda: kept.append(len(whole.runs)))
     assert expected.certified is not None
     assert kept == list(range(1, len(kept) + 1))
     assert set(whole.runs) == set(numbers(one_sitting.asked))
@@ -65,9 +66,9 @@ async def test_a_broken_search_goes_on_where_it_was() -> None:
 
     heard, first, second = Account(), Scripted(breaks_at=3), Scripted()
     with pytest.raises(asyncio.CancelledError):
-        await sit(first, heard, GOALS, RIGOUR, on_kept=lambda: None)
+        await sit(first, heard, search(GOALS, RIGOUR), on_kept=lambda: None)
     assert set(heard.runs) == {1, 2}
-    found = await sit(second, heard, GOALS, RIGOUR, on_kept=lambda: None)
+    found = await sit(second, heard, search(GOALS, RIGOUR), on_kept=lambda: None)
     assert [(probe.rate_rps, probe.state) for probe in found.probes] == [
         (probe.rate_rps, probe.state) for probe in expected.probes
     ]

@@ -13,9 +13,9 @@ from capacity.stored.database import named_database
 from capacity.stored.results import Found, keep
 from collector import schema
 from tests.capacity.sizing.test_measured import certified
-from tests.capacity.sizing.test_replica import SPEC
+from tests.capacity.sizing.test_replica import OBJECTIVES, SPEC
 from tests.capacity.sizing.traces import bursts
-from tests.capacity.stored.test_recorded import a_day
+from tests.capacity.stored.test_recorded import BEGIN_S, a_day
 from tests.collector.storage.test_commit import after
 
 
@@ -33,7 +33,11 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_trace_is_sized_by_hand(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["size", "--trace", trace, "--capacity", "0.5", "--json", "s.json", "--html", "s.html"]) == 0
+    assert (
+        main(["size", "--trace", trace, "--capacity", "0.5", "--json", "s.json", "--html", "s.html", "--png", "s.png"])
+        == 0
+    )
+    assert Path("s.png").read_bytes().startswith(b"\x89PNG")
     made: dict[str, Any] = json.loads(Path("s.json").read_text())
     out = capsys.readouterr().out
     assert made["says"] in out
@@ -62,7 +66,7 @@ def test_a_trace_is_sized_by_a_certificate_and_kept(trace: str, capsys: pytest.C
     assert capsys.readouterr().out == ""
 
 
-def test_what_a_collector_has_recorded_is_sized(trace: str) -> None:
+def test_what_a_collector_has_recorded_is_sized(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert trace
     after("firsttoken.db", a_day)
     argv = ["size", "--trace", "recorded", "--capacity", "0.6", "--database", "firsttoken.db", "--json", "s.json"]
@@ -71,6 +75,28 @@ def test_what_a_collector_has_recorded_is_sized(trace: str) -> None:
     assert made["poisson_replicas"] == made["replay_replicas"] == 7  # 4 requests/s
     assert made["demand"]["mean_tokens"] == pytest.approx([600, 100], rel=0.05)
     assert "bursts within steps of up to 10 s are not recorded" in made["warnings"][-1]
+    monkeypatch.setattr("capacity.sizing.cli.time.time", lambda: BEGIN_S + 1.5 * 3600)
+    assert main([*argv, "--hours", "1", "--quiet"]) == 0
+    assert json.loads(Path("s.json").read_text())["demand"]["requests"] == made["demand"]["requests"] / 2
+
+
+def test_what_has_changed_since_the_certificate_is_said_or_refused(
+    trace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def sized_for(**objective: str) -> int:
+        path = Path(certified(Path()))
+        made = json.loads(path.read_text())
+        promises = [one.model_dump(mode="json", exclude_defaults=True) for one in OBJECTIVES]
+        promises[0] |= objective
+        path.write_text(json.dumps(made | {"settings": made["settings"] | {"objectives": promises, "spec": "other"}}))
+        return main(["size", "--trace", trace, "--capacity", str(path)])
+
+    assert sized_for() == 0
+    assert "other promises" not in capsys.readouterr().out
+    assert sized_for(threshold="0.1") == 0
+    assert "warning: the capacity was certified for other promises, so fewer replicas may do" in capsys.readouterr().out
+    assert sized_for(threshold="3") == 2
+    assert "was certified for other promises: " in capsys.readouterr().err
 
 
 def test_growth_and_spare_replicas_add_up(trace: str) -> None:

@@ -27,6 +27,16 @@ def test_times_alone_are_a_demand_of_requests_of_unknown_length(tmp_path: Path) 
     assert (found.tokens, found.mean_tokens) == ((), None)
 
 
+def test_requests_that_do_not_say_how_long_they_are_are_taken_for_such_as_the_others(tmp_path: Path) -> None:
+    rows = "".join(f"{at},{at % 3 + 1},{'' if at % 2 else 7}\n" for at in range(30))
+    found = of_file(write(tmp_path, rows))
+    assert found.note == "50% of its requests do not say how long they are: they are taken for such as the others"
+    assert len(found.tokens) == 30
+    assert found.tokens[0] == (1, 7)
+    assert {out for _, out in found.tokens} == {7}
+    assert found.tokens == of_file(write(tmp_path, rows)).tokens
+
+
 def test_growth_keeps_bursts_as_large_in_less_time(tmp_path: Path) -> None:
     found = of_file(write(tmp_path, "".join(f"{at},1,1\n" for at in range(30))))
     grown = found.grown(1.5)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from capacity.errors import WorkloadError
-from capacity.sizing.measured import Alone, assumed, measured
+from capacity.sizing.measured import Alone, assumed, measured, refuse_for_less
+from slo.objective import Spec
 from tests.capacity.certify.test_result import BRACKET, CROWD, result
 from tests.capacity.sizing.test_replica import OBJECTIVES
 
@@ -32,6 +33,26 @@ def test_a_certificate_says_how_a_request_fares(tmp_path: Path) -> None:
     assert found.stay_s == pytest.approx(CROWD["by_little"] / 5)
     assert (found.model, found.mean_tokens, found.source) == ("m", (40, 32), path)
     assert measured(f"chat={path}") == assumed(found, OBJECTIVES) == found
+
+
+WITHIN_1S = {"name": "ttft", "signal": "ttft", "percentile": "0.95", "threshold": "1"}
+LAST_SPEC = Spec(service="chat", objectives=OBJECTIVES)
+
+
+def test_one_certified_for_less_than_is_promised_today_is_refused(tmp_path: Path) -> None:
+    tpot = {"name": "tpot", "signal": "tpot", "percentile": "0.99", "threshold": "0.050"}
+    looser = measured(certified(tmp_path, settings=SETTINGS | {"objectives": [WITHIN_1S, tpot], "spec": "x"}))
+    with pytest.raises(
+        WorkloadError, match=r"certified for other promises: ttft was 95% within 1s and is .* certify again"
+    ):
+        refuse_for_less(looser, LAST_SPEC)
+    refuse_for_less(measured(certified(tmp_path)), LAST_SPEC)  # one that does not say
+    refuse_for_less(measured("2.5"), LAST_SPEC)
+
+
+def test_the_result_of_a_sizing_is_no_certificate(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match="is no result of capacity certify"):
+        measured(certified(tmp_path, replay_replicas=4))
 
 
 def test_the_usual_file_is_taken_where_nothing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,8 @@
 """Requests as a collector has recorded them, on real databases."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sqlalchemy import Connection
@@ -7,7 +10,16 @@ from sqlalchemy import Connection
 from capacity.arrivals import dispersion, peak_rps
 from capacity.errors import WorkloadError
 from capacity.stored.database import named_database
-from capacity.stored.recorded import Steps, Tokens, Whose, drawn, recorded_arrivals, recorded_lengths, spread
+from capacity.stored.recorded import (
+    Steps,
+    Tokens,
+    Whose,
+    drawn,
+    recorded_arrivals,
+    recorded_lengths,
+    since_s,
+    spread,
+)
 from collector.storage import upsert
 from tests.capacity.stored.test_database import flags
 from tests.collector.storage.test_commit import after
@@ -79,8 +91,35 @@ def test_more_than_can_be_replayed_is_refused(database: str, monkeypatch: pytest
     monkeypatch.setattr("capacity.stored.recorded.MAX_ROWS", 100)
     url = named_database(*flags("--database", database))
     assert url is not None
-    with pytest.raises(WorkloadError, match="14,400 requests: more than 100 cannot be replayed"):
-        recorded_arrivals(url, CHAT, 1)
+    with pytest.raises(
+        WorkloadError, match=r"14,400 requests: more than 100 cannot be replayed; .* about 0.0056 of them"
+    ):
+        recorded_arrivals(url, CHAT, 1)  # 100 requests are 2 steps of 10 s and a half
+
+
+def test_only_what_is_recent_is_taken_where_hours_are_named(database: str) -> None:
+    after(database, a_day)
+    url = named_database(*flags("--database", database))
+    assert url is not None
+    half = replace(CHAT, since_s=BEGIN_S + 10 * STEPS // 2)
+    times, _ = recorded_arrivals(url, half, 1)
+    assert times.size == STEPS // 2 * 40
+    assert times[0] >= half.since_s
+    assert np.array(recorded_lengths(url, half, 1)).mean(axis=0).tolist() == pytest.approx([600, 100], rel=0.03)
+    with pytest.raises(WorkloadError, match="no requests of service chat, model m in those hours"):
+        recorded_arrivals(url, replace(CHAT, since_s=BEGIN_S + 10 * STEPS), 1)
+
+
+@pytest.mark.parametrize("hours", [math.nan, math.inf, 0.0, -1.0])
+def test_records_are_read_from_a_moment_that_was(hours: float) -> None:
+    assert (since_s(2.0, 10_000.0), since_s(1e300, 10_000.0), since_s(None, 10_000.0)) == (2800, 0, 0)
+    with pytest.raises(WorkloadError, match=rf"--hours {hours:g}: must be above 0"):
+        since_s(hours, 10_000.0)
+
+
+def test_as_many_hours_are_named_as_hold_so_many_requests() -> None:
+    steps = Steps([(0, 3600, 50.0), (3600, 3600, 30.0), (7200, 1800, 20.0)])
+    assert [steps.hours_of(most) for most in (100, 99, 50, 49, 19)] == [2.5, 1.5, 1.5, 0.5, 0.0]
 
 
 def test_requests_are_spread_over_their_step_alone() -> None:

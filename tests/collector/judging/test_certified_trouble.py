@@ -1,14 +1,17 @@
 """A service above the load that it is certified for."""
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 
 import pytest
 
 from collector.judging import certified_trouble
-from collector.judging.certified_trouble import CertifiedRps
+from collector.judging.certified_trouble import Certified
 from collector.values.alerting import Alert, AlertKey, Wanted
 from collector.values.deltas import CounterRow, Deltas
+from collector.windowing.fleet import Service
 from slo import signals
+from slo.promised import Promise, Promised
 from slo.signals import LABELS, SYNTHETIC_CLASS
 from slo.trouble import ABOVE_CERTIFIED, CERTIFIED_WINDOW_S, TROUBLES
 from tests.collector import scene
@@ -30,13 +33,15 @@ def requests(a_second: float, *, outcome: str = "ok", of_class: str = "", since_
 
 def told(
     *rows: Iterable[CounterRow],
-    certified_rps: CertifiedRps | None = None,
+    certified_rps: Mapping[Service, float] | None = None,
+    promised: Promised | None = None,
     alerts: Mapping[AlertKey, Alert] | None = None,
     text: str = scene.TTFT,
 ) -> list[Wanted]:
     windows = scene.windows(text)
     windows.add(Deltas(counters=tuple(row for some in rows for row in some)))
-    of = {CHAT: 1.5} if certified_rps is None else certified_rps
+    rates = {CHAT: 1.5} if certified_rps is None else certified_rps
+    of = {service: Certified(rps, promised) for service, rps in rates.items()}
     return list(certified_trouble.wanted(windows, certified_rps=of, alerts=alerts or {}, now_s=NOW_S))
 
 
@@ -46,6 +51,15 @@ def test_more_than_it_is_certified_for_is_a_ticket() -> None:
     assert dict(one.labels)["notify"] == "ticket"
     expected = "chat: 1.8 requests a second over the last 10m, certified are 1.5."
     assert dict(one.annotations)["description"] == expected
+
+
+def test_one_certified_for_other_promises_says_so() -> None:
+    promise = Promise("ttft", "ttft {} None", Decimal("0.99"), Decimal("0.05"))
+    (one,) = told(requests(1.8), promised=Promised("other", "m", "synthetic", (promise,)))
+    said = dict(one.annotations)["description"]
+    assert said.startswith("chat: 1.8 requests a second over the last 10m, certified are 1.5, for other promises than")
+    assert "(ttft was 99% within 50ms and is " in said
+    assert said.endswith(" now): certify it again.")
 
 
 def test_one_that_began_lately_is_pending() -> None:

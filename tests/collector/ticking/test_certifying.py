@@ -15,7 +15,7 @@ from tests.collector.stores import NOW_S, added, store
 async def asked(certifying: Certifying, now_s: int) -> dict[tuple[str, str], float]:
     certifying.observe(now_s)
     await certifying.settled()
-    return dict(certifying.certified_rps)
+    return {whose: one.rps for whose, one in certifying.certified_rps.items()}
 
 
 async def certify(one: Store, at_s: int, rps: float) -> None:

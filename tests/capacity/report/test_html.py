@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from capacity.report.chart import Axis, Chart, Line
-from capacity.report.page import Facts, Table, Words, page
+from capacity.report.html import html
+from capacity.report.page import Facts, Page, Table, Words
 from tests.collector.browser import found, tab
 from tests.collector.support import until
 
@@ -41,7 +42,7 @@ def assert_is_whole(text: str) -> None:
     assert "prefers-color-scheme: dark" in text
 
 
-PAGE = page(
+PAGE = Page(
     "Title",
     "Verdict & more",
     "good",
@@ -56,19 +57,20 @@ PAGE = page(
 
 
 def test_a_page_is_whole_and_escaped() -> None:
-    assert_is_whole(PAGE)
-    assert "<h1>Verdict &amp; more</h1>" in PAGE
-    assert '<tr><td>1</td><td>&lt;2&gt;</td></tr><tr class="marked noted">' in PAGE
-    assert '<tr class="note"><td colspan="2">&lt;why&gt;</td></tr></tbody>' in PAGE
-    assert "<pre>--flag &lt;x&gt;</pre>" in PAGE
-    assert "<p>one</p><p>two</p>" in PAGE
-    assert '<p class="says">What to see.</p>' in PAGE
+    made = html(PAGE)
+    assert_is_whole(made)
+    assert "<h1>Verdict &amp; more</h1>" in made
+    assert '<tr><td>1</td><td>&lt;2&gt;</td></tr><tr class="marked noted">' in made
+    assert '<tr class="note"><td colspan="2">&lt;why&gt;</td></tr></tbody>' in made
+    assert "<pre>--flag &lt;x&gt;</pre>" in made
+    assert "<p>one</p><p>two</p>" in made
+    assert '<p class="says">What to see.</p>' in made
 
 
 @pytest.mark.tools
 def test_a_browser_shows_it_without_complaint_in_either_light(tmp_path: Path) -> None:
     assert found() is not None
-    (tmp_path / "report.html").write_text(PAGE)
+    (tmp_path / "report.html").write_text(html(PAGE))
     with tab(f"file://{tmp_path}/report.html", tmp_path / "profile") as shown:
         until(lambda: shown.ask("document.readyState") == "complete")
         colours = []

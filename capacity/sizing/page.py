@@ -1,9 +1,11 @@
 """A sizing as a page: the answer, the demand over time, and what fewer and more replicas would do."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from capacity.report.chart import Axis, Chart, Line, Rule
-from capacity.report.page import Facts, Mood, Part, Table, Words, page
+from capacity.report.page import Facts, Mood, Page, Part, Table, Words
 from capacity.sizing.report import hours_text
 from capacity.sizing.result import Result
 
@@ -11,8 +13,8 @@ BINS = 240
 LEAST_SHARE = 1e-4
 
 
-def page_of(result: Result) -> str:
-    """The document."""
+def page_of(result: Result, settings: Mapping[str, object]) -> Page:
+    """The report."""
     warnings = list(result.warnings())
     mood: Mood = "warn" if result.sized.by_poisson < result.sized.by_replay else "good"
     words: list[Part] = [Words("To be careful about", warnings)] if warnings else []
@@ -22,9 +24,9 @@ def page_of(result: Result) -> str:
         _by_replicas(result),
         _table(result),
         *words,
-        _basis(result),
+        _basis(result, str(settings.get("made"))),
     )
-    return page("Replicas for a demand", result.sentence(), mood, parts)
+    return Page("Replicas for a demand", result.sentence(), mood, parts)
 
 
 def _figures(result: Result) -> Facts:
@@ -37,6 +39,7 @@ def _figures(result: Result) -> Facts:
             ("by the peak", str(found.by_peak)),
             ("by Poisson", str(found.by_poisson)),
             ("headroom", f"{found.peak.headroom:.0%}"),
+            ("used at the peak", f"{result.load_at_peak:.0%}"),
             ("limits first", found.binding),
         ),
         are_large=True,
@@ -44,25 +47,21 @@ def _figures(result: Result) -> Facts:
 
 
 def _over_time(result: Result) -> Chart:
-    """Requests a second over the demand, and what the answer is certified for."""
+    """Requests a second over the demand, and how many such requests the answer is certified for."""
     times_s = result.demand.grown(result.terms.growth).times_s
     span_s = float(times_s[-1])
     counts, edges = np.histogram(times_s, bins=min(BINS, max(times_s.size // 10, 10)), range=(0, span_s))
     width_s = span_s / counts.size
     points = list(zip((edges[:-1] / 60).tolist(), (counts / width_s).tolist(), strict=True))
-    certified = result.sized.needed * result.measured.certified_rps
+    each_rps = result.measured.certified_rps / result.work
     marks = (
         Line(f"demand, by {width_s:.3g} s", points),
-        Rule(f"{result.sized.needed} replicas, certified", certified, "good"),
-        Rule(f"{result.sized.by_poisson} replicas, by Poisson", _poisson(result), "bad"),
+        Rule(f"{result.sized.needed} replicas, certified", result.sized.needed * each_rps, "good"),
+        Rule(f"{result.sized.by_poisson} replicas, by Poisson", result.sized.by_poisson * each_rps, "bad"),
     )
     return Chart(
         "Demand over time", Axis("minutes"), Axis("requests/s"), marks, "Bursts are what Poisson knows nothing of."
     )
-
-
-def _poisson(result: Result) -> float:
-    return result.sized.by_poisson * result.measured.certified_rps
 
 
 def _by_replicas(result: Result) -> Chart:
@@ -81,7 +80,7 @@ def _by_replicas(result: Result) -> Chart:
     )
     return Chart(
         f"Requests that miss {result.sized.binding}, by replicas",
-        Axis("replicas"),
+        Axis("replicas", is_whole=True),
         Axis("share", "share", is_log=True),
         marks,
         "Where the line crosses the budget, the replay finds enough replicas.",
@@ -101,12 +100,13 @@ def _table(result: Result) -> Table:
     return Table("Share of requests that miss an objective", headings, rows, marked, f"May miss: {budgets}.")
 
 
-def _basis(result: Result) -> Facts:
+def _basis(result: Result, made: str) -> Facts:
     known, peak, demand = result.measured, result.sized.peak, result.demand
     refuted = "unknown" if known.refuted_rps is None else f"{known.refuted_rps:.3g} requests/s"
     return Facts(
         "What it rests on",
         (
+            ("made", made),
             ("demand", demand.source),
             ("requests", f"{demand.times_s.size:,}"),
             ("over", f"{demand.span_s / 60:,.0f} minutes"),
@@ -116,6 +116,7 @@ def _basis(result: Result) -> Facts:
             ("clumping", f"{peak.dispersion:.3g} times Poisson's"),
             ("capacity of one", f"{known.certified_rps:.3g} requests/s ({known.source})"),
             ("refuted", refuted),
+            ("work of a request", f"{result.work:.3g} times that of the certificate's"),
             ("places of one", str(result.replica.places)),
             ("a request stays", f"{result.replica.stay_s:.3g} s"),
             ("cost", hours_text(result.gpu_hours)),

@@ -1,20 +1,24 @@
 """The page of a certification."""
 
-from capacity.certify.account import Account, Kept
-from capacity.certify.html import good_share, page_of
+from dataclasses import replace
+
+from capacity.certify.account import Account
 from capacity.certify.judge import Rigour
+from capacity.certify.page import page_of
 from capacity.certify.result import Result
-from tests.capacity.certify.test_result import BRACKET, CROWD, GOALS, result
-from tests.capacity.report.test_page import assert_is_whole
+from capacity.certify.search import Varied
+from capacity.report.html import html
+from tests.capacity.certify.test_result import BAD, BRACKET, CROWD, GOALS, GOOD, found, result
+from tests.capacity.report.test_html import assert_is_whole
 
 SETTINGS = {"model": "m", "target": "http://h", "tokens": {"fixed": 5.0, "each": 2}, "left_out": [], "seed": 3}
 SUMMARY = {"ttft": {"p95": 0.2}, "tpot": {"p95": None}, "e2e": {"p95": 2.0}, "completed_rps": 4.9}
 
 
-def shown(found: Result) -> str:
-    for kept in found.account.runs.values():
+def shown(made: Result) -> str:
+    for kept in made.account.runs.values():
         kept.facts = {"summary": SUMMARY, "concurrency": CROWD}
-    page = page_of(found, SETTINGS)
+    page = html(page_of(made, SETTINGS))
     assert_is_whole(page)
     return page
 
@@ -30,7 +34,7 @@ def test_a_bracket_has_its_verdict_all_plots_and_each_rate() -> None:
         "Requests in the system",
     ):
         assert f"<h2>{title}</h2><svg" in page
-    assert page.count("<tr") == 1 + 2 * len(BRACKET)  # each rate with why it stands so
+    assert page.count("<tr") == 1 + 2 * len(BRACKET) + 1 + len(BRACKET)  # each rate with why it stands so, and each run
     assert '<tr class="marked noted"><td>5</td><td>certified</td>' in page
     assert "200 ms" in page
     assert "a peak of 4 requests/s leaves 20% of the certified rate free" in page
@@ -42,6 +46,12 @@ def test_without_a_certificate_or_a_verdict_there_is_a_page_all_the_same() -> No
     assert '<header class="warn">' in shown(Result(None, Account(), GOALS, Rigour(), None))
 
 
-def test_a_request_is_good_when_no_objective_calls_it_bad() -> None:
-    assert good_share(Kept({}, ("1111" + "0000" * 3, "1111" + "0011" * 3))) == 0.5
-    assert good_share(Kept({}, ("--00", "0000"))) == 1
+def test_other_workloads_are_drawn_where_they_were_tried() -> None:
+    made = result(*BRACKET)
+    assert made.outcome is not None
+    varied = (Varied("shorter prompts", found(GOOD, GOOD), 1), Varied("other prefix", found(GOOD, BAD), 2))
+    page = shown(replace(made, outcome=replace(made.outcome, varied=varied)))
+    assert "<h2>Other workloads at 5 requests/s</h2><svg" in page
+    for name in ("as stated", "prompts −20%", "half shared"):
+        assert f'text-anchor="middle">{name}</text>' in page
+    assert "half shared: tpot missed by 100.00% of 300 requests" in page

@@ -1,0 +1,43 @@
+"""Where a report goes besides the terminal: the flags `--html` and `--png` that certify, size and batch share."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from capacity.options import add_flag, writable, write
+from capacity.report.html import html
+from capacity.report.page import Page
+from capacity.report.png import png, refuse_undrawable
+
+
+def add_report_flags(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
+    """`--html` and `--png`."""
+    add_flag(parser, environ, "--html", metavar="FILE", help="write the result as a page that needs nothing else")
+    add_flag(parser, environ, "--png", metavar="FILE", help="write the same page as a picture, for a ticket")
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """The files that are asked for, None where one is not."""
+
+    html: Path | None
+    png: Path | None
+
+    def write(self, page: Page) -> None:
+        """Have the report in them. Raises WorkloadError."""
+        if self.html is not None:
+            write("--html", self.html, html(page))
+        if self.png is not None:
+            write("--png", self.png, png(page))
+
+
+def reports(args: argparse.Namespace) -> Reports:
+    """The files that the flags name, found writable, and a picture drawable, before a long run rather than after it.
+    Raises WorkloadError."""
+    if args.png is not None:
+        refuse_undrawable()
+    return Reports(
+        None if args.html is None else writable("--html", Path(args.html)),
+        None if args.png is None else writable("--png", Path(args.png)),
+    )

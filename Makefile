@@ -43,6 +43,18 @@ check-dashboards: $(BIN)/.dev ## the dashboards by Grafana's own types (npm), an
 	@$(BIN)/python -m tests.dashboards.demo_panels
 
 bench: $(BIN)/.dev ## measure every promise of speed, about 15 minutes
+draw-dashboards: $(BIN)/.dev ## every dashboard drawn by Grafana's own libraries (npm, 500 MB) in Chromium, over a real demo, 5 minutes
+	@tests/install_tools.sh
+	@cd tests/dashboards/drawn && npm ci --silent && npm run --silent build
+	@$(BIN)/python -m tests.dashboards.drawn.draw
+
+check-deploy: $(BIN)/.dev ## deploy/ by helm, kustomize, hadolint and the schemas of Kubernetes, and each image's install, 4 minutes
+	@$(BIN)/python -m tests.deploy.check
+
+docs: $(BIN)/.dev ## the documentation as a site in ./site, every link checked
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@$(BIN)/mkdocs build --strict --quiet && echo "site/index.html"
+
 	@for script in bench/middleware.py bench/proxy.py bench/collector.py bench/page.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 corpus: $(BIN)/.dev ## judge 850 months of incidents by our burn tiers and by the classic set, about 3 minutes
@@ -68,7 +80,8 @@ torture: $(BIN)/.dev ## 12 minutes of kill -9, full disks and databases that are
 	@TORTURE=long $(BIN)/python -m pytest tests/collector/torture $(PYTEST_ARGS)
 
 clean: ## remove what the targets made
-	rm -rf .venv .venv-vllm .venv-rotel .demo build dist artifacts *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .venv-vllm .venv-rotel .venv-deploy .demo build dist site artifacts *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage \
+		tests/dashboards/types/node_modules tests/dashboards/drawn/node_modules tests/dashboards/drawn/dist tests/collector/pages/axe/node_modules
 
 prerequisites:
 	@command -v git >/dev/null || { echo "git is missing: apt-get install git"; exit 1; }

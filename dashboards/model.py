@@ -12,6 +12,11 @@ from typing import Literal, TypeAlias
 Json: TypeAlias = str | int | float | bool | Sequence["Json"] | Mapping[str, "Json"] | None
 JsonObject: TypeAlias = Mapping[str, Json]
 
+SHARE = "percentunit"
+YES_NO = "bool_yes_no"
+TOKENS_A_SECOND = "count:tok/s"
+"""Units, as Grafana names them."""
+
 Shape = Literal["series", "latest", "table", "buckets"]
 """Over the range, at its end as one value a series, at its end as rows, or over the range as the buckets of a
 histogram."""

@@ -7,12 +7,12 @@ where the dashboards were built with them.
 from decimal import Decimal
 
 from dashboards import promise
-from dashboards.boards.parts import ENGINE_SILENT, GOOD_STEPS, HALF, SHARE, limited
+from dashboards.boards.parts import ENGINE_SILENT, GOOD_STEPS, HALF, OUTCOME_COLORS, limited
 from dashboards.boards.plan import OF_MODELS, Given, Plan
 from dashboards.capacity_result import batch_limits, certified, load_limits
 from dashboards.grafana.grid import Panel, Section
 from dashboards.grafana.panels import NO_TRAFFIC, stat, text, timeseries
-from dashboards.model import About
+from dashboards.model import SHARE, TOKENS_A_SECOND, About
 from dashboards.questions import Source
 from slo.promql import SUBJECT_KEY
 from slo.signals import ENGINE_RUNNING, ENGINE_WAITING, KV_OCCUPANCY, LABELS, OUTCOME, REQUESTS, TOKENS
@@ -53,7 +53,7 @@ def _load(source: Source, given: Given) -> tuple[Panel, ...]:
     )  # fmt: skip
     peak = About(
         "Peak of the time shown", "The most requests per second of each service over the time range.",
-        "reqps", width=HALF, height=4, empty=NO_TRAFFIC,
+        "reqps", width=HALF, height=6, empty=NO_TRAFFIC,
     )  # fmt: skip
     return (
         limited(load, source, (source.load.offered(),), load_limits(given.results)),
@@ -68,7 +68,7 @@ def _headroom(source: Source, given: Given) -> tuple[Panel, ...]:
     about = About(
         "Headroom",
         "Share of the certified load that is free: 1 - load / certified. Below 0 the contract is not covered.",
-        SHARE, width=HALF, height=4, empty=NO_TRAFFIC, least=None, most=Decimal(1),
+        SHARE, width=HALF, height=6, empty=NO_TRAFFIC, least=None, most=Decimal(1),
     )  # fmt: skip
     return (timeseries(about, (source.load.headroom(known),)),) if known else ()
 
@@ -104,13 +104,15 @@ def _signs(source: Source, given: Given) -> tuple[Panel, ...]:
         SHARE, empty=ENGINE_SILENT, most=Decimal(1),
     )  # fmt: skip
     outcomes = About("Outcomes", "Requests per second by how they ended.", "reqps", width=HALF, empty=NO_TRAFFIC)
-    tokens = About("Throughput", "Tokens per second, prompts and answers.", "ops", width=HALF, empty=NO_TRAFFIC)
+    tokens = About(
+        "Throughput", "Tokens per second, prompts and answers.", TOKENS_A_SECOND, width=HALF, empty=NO_TRAFFIC
+    )
     fullest = figures.gauge(KV_OCCUPANCY, fold="max")
     return (
         timeseries(refused, (source.load.refused(),)),
         limited(waiting, source, (figures.gauge(ENGINE_WAITING),), promise.thresholds(given.specs, "queue")),
         limited(full, source, (fullest,), promise.thresholds(given.specs, "kv_occupancy")),
-        timeseries(outcomes, (figures.rate(REQUESTS, (LABELS[OUTCOME],)),), is_stacked=True),
+        timeseries(outcomes, (figures.rate(REQUESTS, (LABELS[OUTCOME],)),), is_stacked=True, colors=OUTCOME_COLORS),
         timeseries(tokens, (figures.rate(TOKENS),)),
     )
 

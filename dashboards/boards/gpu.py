@@ -7,11 +7,11 @@ held back, errors, and a device that is gone.
 from collections.abc import Sequence
 from decimal import Decimal
 
-from dashboards.boards.parts import SHARE, THIRD
+from dashboards.boards.parts import THIRD
 from dashboards.boards.plan import Given, Plan
 from dashboards.grafana.grid import Panel, Section
 from dashboards.grafana.panels import timeseries
-from dashboards.model import About
+from dashboards.model import SHARE, YES_NO, About
 from dashboards.prometheus import dcgm
 from dashboards.questions import Dcgm, Source
 from slo.promql import INSTANCE_LABEL, SERVICE_KEY
@@ -85,7 +85,7 @@ def _trouble(source: Source) -> tuple[Panel, ...]:
     held = About(
         "Clocks held back",
         "Share of the time in which each reason held clocks back: power, heat, or another part of the machine.",
-        SHARE, empty=NO_GPU,
+        SHARE, empty=NO_GPU, most=Decimal(1),
     )  # fmt: skip
     errors = About(
         "Errors", "ECC errors and XIDs per second, by kind; xid_application is a program's own fault.",
@@ -99,16 +99,17 @@ def _trouble(source: Source) -> tuple[Panel, ...]:
         timeseries(
             About(
                 "Remapping waits or failed",
-                "1: a row waits for a reset, or could not be remapped.",
-                "none",
+                "Whether a row waits for a reset, and whether one could not be remapped.",
+                YES_NO,
                 empty=NO_GPU,
+                most=Decimal(1),
             ),
             (
                 source.figures.gauge(GPU_REMAP_PENDING, BY_GPU, fold="max", name="pending", ref="pending"),
                 source.figures.gauge(GPU_REMAP_FAILED, BY_GPU, fold="max", name="failed", ref="failed"),
             ),
         ),
-        _gauge(source, "Lost", GPU_LOST, "none"),
+        _gauge(source, "Lost", GPU_LOST, YES_NO, most=Decimal(1)),
     )
 
 
@@ -137,7 +138,10 @@ def _by_dcgm(of: Dcgm) -> tuple[Panel, ...]:
         "Share of memory in use", "Device memory in use, over all that there is.", SHARE, empty=NO_DCGM, most=Decimal(1)
     )
     figures = (
-        timeseries(About(title, about, unit, empty=NO_DCGM), (of.figure(field, worth=one),))
+        timeseries(
+            About(title, about, unit, empty=NO_DCGM, most=Decimal(1) if unit == SHARE else None),
+            (of.figure(field, worth=one),),
+        )
         for title, about, field, unit, one in DCGM_FIGURES
     )
     return (*figures, timeseries(share, (of.memory_share(),)))

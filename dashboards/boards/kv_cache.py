@@ -4,12 +4,12 @@ from decimal import Decimal
 
 from dashboards import promise
 from dashboards.boards import parts
-from dashboards.boards.parts import ENGINE_SILENT, LATENCIES, SHARE, limited
+from dashboards.boards.parts import ENGINE_SILENT, LATENCIES, limited
 from dashboards.boards.plan import OF_MODELS, Given, Plan
 from dashboards.capacity_result import batch_limits
 from dashboards.grafana.grid import Panel, Section
 from dashboards.grafana.panels import NO_TRAFFIC, timeseries
-from dashboards.model import About
+from dashboards.model import SHARE, TOKENS_A_SECOND, About
 from dashboards.questions import Source
 from slo.promql import INSTANCE_LABEL, SERVICE_KEY, SUBJECT_KEY
 from slo.signals import (
@@ -109,14 +109,16 @@ def _batch(source: Source, given: Given) -> tuple[Panel, ...]:
 
 def _tokens(source: Source) -> tuple[Panel, ...]:
     figures = source.figures
-    kinds = About("Tokens", "Tokens per second of requests that ended, prompt and answer.", "ops", empty=NO_TRAFFIC)
+    kinds = About(
+        "Tokens", "Tokens per second of requests that ended, prompt and answer.", TOKENS_A_SECOND, empty=NO_TRAFFIC
+    )
     models = About(
-        "Tokens by model", "Tokens per second of requests that ended, of each model.", "ops", empty=NO_TRAFFIC
+        "Tokens by model", "Tokens per second of requests that ended, of each model.", TOKENS_A_SECOND, empty=NO_TRAFFIC
     )
     speed = About(
         "Tokens per running request",
         "Output tokens per second over requests in the batch: what one stream gets.",
-        "ops", empty=NO_TRAFFIC,
+        TOKENS_A_SECOND, empty=NO_TRAFFIC,
     )  # fmt: skip
     return (
         timeseries(kinds, (figures.rate(TOKENS, (*SERVICE_KEY, LABELS[TOKEN_TYPE])),)),

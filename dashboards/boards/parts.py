@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from dashboards import promise
 from dashboards.boards.plan import Given
-from dashboards.grafana.grid import Panel
+from dashboards.grafana.grid import COLUMNS, Panel
 from dashboards.grafana.panels import NO_TRAFFIC, table, timeseries
 from dashboards.model import About, Column, Query, Step
 from dashboards.promise import Limit
@@ -13,8 +13,12 @@ from dashboards.questions import Source
 from slo.promql import OBJECTIVE_LABEL, TIER_LABEL
 from slo.signals import E2E, ENVIRONMENT_LABEL, MODEL_LABEL, SERVICE_LABEL, TPOT, TTFT, Metric
 
-SHARE = "percentunit"
 HALF, THIRD = 12, 8
+OUTCOME_COLORS = {
+    "ok": "green", "no_output": "yellow", "cancelled": "blue", "client_error": "purple",
+    "quota": "super-light-orange", "rejected": "orange", "timeout": "dark-red", "error": "red",
+}  # fmt: skip
+"""Of the eight outcomes: green is what was asked for, red and orange are the service's own failures."""
 GOOD_STEPS = (Step("green", Decimal(0)),)
 ENGINE_SILENT = "The engine does not tell"
 LATENCIES: Sequence[tuple[str, str, Metric]] = (
@@ -66,11 +70,11 @@ def alerts(about: About, query: Query, *, since: str) -> Panel:
     return table(about, (query,), columns=columns, sorted_by=since)
 
 
-def alerts_now(source: Source, *, width: int, height: int) -> Panel:
+def alerts_now(source: Source, *, height: int) -> Panel:
     """What fires now."""
     about = About(
         "Alerts that fire",
         "Pages and tickets that fire now, the oldest first. Model * stands for all models of the objective.",
-        "none", width=width, height=height, empty="No alert fires",
+        "none", width=COLUMNS, height=height, empty="No alert fires",
     )  # fmt: skip
     return alerts(about, source.incidents.alerts(), since="Since")

@@ -9,11 +9,11 @@ from decimal import Decimal
 
 from dashboards import promise
 from dashboards.boards import parts
-from dashboards.boards.parts import ENGINE_SILENT, HALF, LATENCIES, SHARE, WHO, limited
+from dashboards.boards.parts import ENGINE_SILENT, HALF, LATENCIES, OUTCOME_COLORS, WHO, limited
 from dashboards.boards.plan import OF_OBJECTIVES, Given, Plan
-from dashboards.grafana.grid import Panel, Section
+from dashboards.grafana.grid import COLUMNS, Panel, Section
 from dashboards.grafana.panels import NO_TRAFFIC, stat, table, text, timeseries
-from dashboards.model import About, Column, Step, Word
+from dashboards.model import SHARE, About, Column, Step, Word
 from dashboards.promise import BurnView
 from dashboards.questions import NOT_SPENT, STATES, Source
 from slo.promql import OBJECTIVE_LABEL, SERVICE_KEY, SUBJECT_KEY
@@ -43,7 +43,7 @@ STATE_WORDS = tuple(Word(STATES.index(state), state, color) for state, color in 
 STATE_STEPS = tuple(Step(color, Decimal(place)) for place, color in enumerate(STATE_COLORS))
 LEFT_STEPS = (Step("red", Decimal(-1)), Step("orange", Decimal("0.0001")), Step("green", Decimal("0.25")))
 ENDS_STEPS = (Step("red", Decimal(NOT_SPENT)), Step("orange", Decimal(DAY_S)), Step("green", Decimal(7 * DAY_S)))
-ENDS_WORDS = (Word(NOT_SPENT, "not being spent", "green"),)
+ENDS_WORDS = (Word(NOT_SPENT, "never", "green"),)
 BURN_STEPS = (Step("green", Decimal(0)), Step("orange", Decimal(1)))
 
 
@@ -77,7 +77,8 @@ def _standing(source: Source, given: Given) -> tuple[Panel, ...]:
     )  # fmt: skip
     ends = About(
         "Budget exhausted in",
-        "Time to the end of the error budget at the last hour's rate of bad events; 0 once it is spent.",
+        "Time to the end of the error budget at the last hour's rate of bad events: 0 once it is spent, never without "
+        "bad events.",
         "s", height=height, empty=NO_TRAFFIC, least=Decimal(NOT_SPENT),
     )  # fmt: skip
     state = About(
@@ -85,13 +86,13 @@ def _standing(source: Source, given: Given) -> tuple[Panel, ...]:
         "Spent: no error budget is left. Burning: a burn alert fires. Kept: neither. No data: nothing was judged.",
         "none", height=height,
     )  # fmt: skip
-    table_height = min(4 + given.objectives, MAX_TABLE_HEIGHT)
+    table_height = min(3 + 2 * given.objectives, MAX_TABLE_HEIGHT)
     return (
         stat(state, source.objectives.state(), steps=STATE_STEPS, words=STATE_WORDS),
         stat(left, source.objectives.budget_left(), steps=LEFT_STEPS),
         stat(ends, source.objectives.exhausted_in(), steps=ENDS_STEPS, words=ENDS_WORDS),
         _objectives(source, given, height=table_height),
-        parts.alerts_now(source, width=8, height=table_height),
+        parts.alerts_now(source, height=6),
     )
 
 
@@ -101,7 +102,7 @@ def _objectives(source: Source, given: Given, *, height: int) -> Panel:
         "Objectives",
         "Every objective, over all its models (model *) and for each of them; the least budget left comes first. "
         "Coverage is the share of the objective's period from which telemetry is known.",
-        "short", width=16, height=height, empty="No objective is judged", least=None,
+        "short", width=COLUMNS, height=height, empty="No objective is judged", least=None,
     )  # fmt: skip
     burns = [
         Column(f"burn{duration_text(w)}", f"Burn {duration_text(w)}", "none", BURN_STEPS, cell="color-text")
@@ -183,7 +184,7 @@ def _traffic(source: Source) -> tuple[Panel, ...]:
     )
     waiting = figures.gauge(WAITING_FIRST_TOKEN, name="without a first token", ref="waiting")
     return (
-        timeseries(outcomes, (figures.rate(REQUESTS, (LABELS[OUTCOME],)),), is_stacked=True),
+        timeseries(outcomes, (figures.rate(REQUESTS, (LABELS[OUTCOME],)),), is_stacked=True, colors=OUTCOME_COLORS),
         timeseries(in_flight, (figures.gauge(IN_FLIGHT, name="in flight", ref="inflight"), waiting)),
         timeseries(overdue, (figures.gauge(OVERDUE, (*SERVICE_KEY, LABELS[SIGNAL])),)),
         timeseries(silence, (figures.gauge(LAST_TOKEN_AGE, fold="max"),)),
@@ -193,8 +194,9 @@ def _traffic(source: Source) -> tuple[Panel, ...]:
 def _unjudged(source: Source) -> tuple[Panel, ...]:
     judged = About(
         "Requests that each objective judges",
-        "Events of the objective over requests that could make one: all but synthetic ones, client errors and quota.",
-        SHARE, width=HALF, empty=NO_TRAFFIC,
+        "Events of the objective over requests that could make one: all but synthetic ones, client errors and quota. "
+        "Requests are counted when they end, and may have been judged long before: more than all is shown as all.",
+        SHARE, width=HALF, empty=NO_TRAFFIC, most=Decimal(1),
     )  # fmt: skip
     unjudged = About(
         "Requests that no objective judges",

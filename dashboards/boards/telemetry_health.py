@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from dashboards.boards.parts import SHARE, SINCE, WHO, chart
+from dashboards.boards.parts import SINCE, WHO, chart
 from dashboards.boards.plan import Given, Plan
-from dashboards.grafana.grid import Panel, Section
+from dashboards.grafana.grid import COLUMNS, Panel, Section
 from dashboards.grafana.panels import stat, table, timeseries
-from dashboards.model import About, Column, Step
+from dashboards.model import SHARE, YES_NO, About, Column, Step
 from dashboards.questions import Source
 from dashboards.subjects import subject
 from slo import signals
@@ -71,9 +71,9 @@ SIDECARS: Sequence[Figure] = (
     Figure("Given up before delivery", signals.EXPORT_DROPPED, BY_SIGNAL_AND_REASON, "eps", NONE),
     Figure("Polls of the engine that failed", signals.SCRAPES_FAILED, BY_REASON, "eps", NONE),
     Figure("Requests also asked for token counts", signals.USAGE_ASKED, BY_REASON, "reqps", NONE),
-    Figure("Last slo.yaml could be loaded", signals.CONFIG_RELOAD_OK, BY_INSTANCE, "none", "No sidecar is heard"),
+    Figure("Last slo.yaml could be loaded", signals.CONFIG_RELOAD_OK, BY_INSTANCE, YES_NO, "No sidecar is heard"),
     Figure("Versions of slo.yaml in force", signals.SPEC_INFO, (*SERVICE_KEY, "hash"), "short", "No sidecar is heard"),
-    Figure("GPUs are read", signals.GPU_COLLECTOR_UP, BY_INSTANCE, "none", "No sidecar is heard"),
+    Figure("GPUs are read", signals.GPU_COLLECTOR_UP, BY_INSTANCE, YES_NO, "No sidecar is heard"),
     Figure("Workers at work", signals.WORKERS, BY_INSTANCE, "short", "Sidecars have no workers"),
     Figure("Workers that died", signals.WORKER_DEATHS, BY_INSTANCE, "eps", "Sidecars have no workers"),
 )
@@ -92,8 +92,8 @@ COLLECTORS: Sequence[Figure] = (
     Figure("Evaluations", signals.TICKS, COLLECTOR, "ops", NO_COLLECTOR),
     Figure("Evaluations that failed", signals.TICK_FAILURES, COLLECTOR, "eps", NO_COLLECTOR),
     Figure("Evaluations not saved", signals.TICK_UNSAVED, COLLECTOR, "eps", NO_COLLECTOR),
-    Figure("Which collector evaluates", signals.LEADER, COLLECTOR, "none", NO_COLLECTOR),
-    Figure("Receivers that listen", signals.RECEIVER_UP, (*COLLECTOR, RECEIVER), "none", NOBODY),
+    Figure("Which collector evaluates", signals.LEADER, COLLECTOR, YES_NO, NO_COLLECTOR),
+    Figure("Receivers that listen", signals.RECEIVER_UP, (*COLLECTOR, RECEIVER), YES_NO, NOBODY),
     Figure("Alerts delivered", signals.NOTIFIED, (*COLLECTOR, RECEIVER), "ops", NO_COLLECTOR),
     Figure("Deliveries that failed", signals.NOTIFY_FAILURES, (*COLLECTOR, RECEIVER), "eps", NO_COLLECTOR),
 )
@@ -109,7 +109,7 @@ def _figure(source: Source, of: Figure) -> tuple[Panel, ...]:
     else:
         query = source.figures.gauge(metric, of.by, fold="sum" if metric is signals.SPEC_INFO else "max")
     about = About(of.title, metric.description + (" Per second." if metric.kind == "counter" else ""), of.unit,
-                  empty=of.empty)  # fmt: skip
+                  empty=of.empty, most=Decimal(1) if of.unit == YES_NO else None)  # fmt: skip
     return (timeseries(about, (query,)),)
 
 
@@ -123,16 +123,16 @@ def _teller(of: Figure) -> Metric | None:
 def _heard(source: Source) -> tuple[Panel, ...]:
     age = About(
         "Age of the last evaluation", "Time since a collector last evaluated the objectives.",
-        "s", width=8, height=4, empty="No collector has evaluated",
+        "s", width=5, empty="No collector has evaluated",
     )  # fmt: skip
     heard = About(
         "Time that is known",
         "Share of each service's time in which its telemetry was heard, over an hour or the step of the chart.",
-        SHARE, width=16, empty="No sidecar is heard", most=Decimal(1),
+        SHARE, width=11, empty="No sidecar is heard", most=Decimal(1),
     )  # fmt: skip
     answers = About(
-        "Targets that answer", "1: Prometheus could scrape the sidecar or collector.", "none", width=8,
-        empty="Nothing is scraped",
+        "Targets that answer", "Whether Prometheus could scrape each sidecar and collector.", YES_NO, width=8,
+        empty="Nothing is scraped", most=Decimal(1),
     )  # fmt: skip
     return (
         stat(age, source.health.evaluation_age(), steps=AGE_STEPS),
@@ -145,7 +145,7 @@ def _heard(source: Source) -> tuple[Panel, ...]:
 def _instances(source: Source) -> Panel:
     about = About(
         "Instances", "Every sidecar, when it was last heard and when it started; the longest silent comes last.",
-        "none", width=16, empty="No sidecar is heard",
+        "none", width=COLUMNS, height=6, empty="No sidecar is heard",
     )  # fmt: skip
     columns = (
         *WHO,

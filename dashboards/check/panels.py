@@ -4,18 +4,19 @@ import re
 from collections.abc import Iterator
 
 from dashboards.check.reading import at, figures, objects, pairs, queries, title
-from dashboards.model import Json, JsonObject
+from dashboards.model import SHARE, TOKENS_A_SECOND, Json, JsonObject
 from slo.signals import COLLECTOR_METRICS, GPU_METRICS, SIDECAR_METRICS, WIRE_METRICS
 
 NAME = re.compile(r"\b(?:firsttoken:[a-z_]+:\w+|(?:firsttoken|gen_ai|hw_gpu)_\w+|ALERTS\w*|DCGM_FI_\w+|prometheus_\w+)")
 SERIES = re.compile(r"_(?:bucket|count|sum)$")
 READ = re.compile(r"\b(?:FROM|JOIN) ([a-z_]+)\b(?!\s*\()")
 RATE = re.compile(r"(?:rate|irate|increase|delta)\([^\[]*\[([^\]]+)\]")
+STEP = re.compile(r"[1-9][0-9]*s")
 LEAST_DESCRIPTION = 20
 METRICS = (*WIRE_METRICS, *GPU_METRICS, *SIDECAR_METRICS, *COLLECTOR_METRICS)
 BY_TEXT = {name: metric for metric in METRICS for name in (metric.prometheus, metric.sql)}
 UNITS = {"s": "s", "By": "bytes", "W": "watt", "Cel": "celsius"}
-RATE_UNITS = {"{event}": "eps", "{request}": "reqps", "J": "watt", "{token}": "ops"}
+RATE_UNITS = {"{event}": "eps", "{request}": "reqps", "J": "watt", "{token}": TOKENS_A_SECOND}
 """Of a counter's increase per second, where the unit follows from the metric's."""
 NO_TRAFFIC: JsonObject = {"match": "nan", "result": {"text": "No traffic", "color": "text", "index": 0}}
 
@@ -60,7 +61,7 @@ def _unit_of(text: str) -> str:
     if metric.kind == "counter":
         return RATE_UNITS.get(metric.unit, "")
     is_share = metric.unit == "1" and metric.kind == "gauge"
-    return "percentunit" if is_share else UNITS.get(metric.unit, "") if metric.kind == "gauge" else ""
+    return SHARE if is_share else UNITS.get(metric.unit, "") if metric.kind == "gauge" else ""
 
 
 def no_values(found: JsonObject) -> Iterator[str]:
@@ -88,10 +89,12 @@ def rates(found: JsonObject) -> Iterator[str]:
 
 
 def min_step(found: JsonObject) -> Iterator[str]:
-    """F04: with a step of the scrape interval, `$__rate_interval` is four of them."""
+    """F04: with a step of the scrape interval, `$__rate_interval` is four of them; of a query the step is its own."""
     for one in figures(found):
-        if not re.fullmatch(r"[1-9][0-9]*s", str(one.get("interval", ""))):
-            yield f"{title(one)}: {one.get('interval')}"
+        rates = (target for target in objects(one, "targets") if "$__rate_interval" in str(target.get("expr")))
+        for of in (one, *rates):
+            if not STEP.fullmatch(str(of.get("interval", ""))):
+                yield f"{title(one)}: {of.get('interval')}"
 
 
 def steps(found: JsonObject) -> Iterator[str]:

@@ -26,8 +26,9 @@ TOLD_TAG = "deploy"
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A dashboard without its panels. `min_step_s` is the finest step of any query: how often data come in, so that
-    `$__rate_interval` always spans four of them."""
+    """A dashboard without its panels. `min_step_s` is the finest step of any query: how often data come in. Each query
+    of Prometheus says it too, for that, not the panel's, is what `$__rate_interval` spans four of; where it does not,
+    Grafana takes the data source's, which is 15 s until somebody sets it."""
 
     uid: str
     title: str
@@ -44,7 +45,7 @@ class Board:
 def dashboard(board: Board, sections: Sequence[Section]) -> JsonObject:
     """The whole JSON of a dashboard; the same values give the same JSON."""
     panels = [_finished(panel, board) for panel in grid.placed(sections, row)]
-    marks = [_annotation(found, board.datasource) for found in board.marks]
+    marks = [_annotation(found, board) for found in board.marks]
     drawn = grafana.Dashboard(
         title=board.title,
         uid=board.uid,
@@ -71,10 +72,14 @@ def text_of(found: JsonObject) -> str:
 
 def _finished(panel: JsonObject, board: Board) -> JsonObject:
     """The panel with the finest step of its queries, and so each panel inside it."""
-    inner = panel.get("panels")
+    inner, asked = panel.get("panels"), panel.get("targets")
     if isinstance(inner, list):
         return {**panel, "panels": [_finished(one, board) for one in inner]}
-    return {**panel, "interval": f"{board.min_step_s}s"} if "targets" in panel else panel
+    if not isinstance(asked, list):
+        return panel
+    step: JsonObject = {"interval": f"{board.min_step_s}s"}
+    of_query = step if board.datasource is PROMETHEUS else {}
+    return {**panel, **step, "targets": [{**query, **of_query} for query in asked]}
 
 
 def _datasource_variable(board: Board) -> JsonObject:
@@ -106,12 +111,13 @@ def _variable(variable: Variable, board: Board) -> JsonObject:
     return {**plain(drawn, "variable"), **own}
 
 
-def _annotation(marks: Marks, datasource: Datasource) -> JsonObject:
+def _annotation(marks: Marks, board: Board) -> JsonObject:
+    datasource, step = board.datasource, f"{board.min_step_s}s"
     common: JsonObject = {"name": marks.name, "datasource": ref(datasource), "enable": True, "iconColor": marks.color}
     if datasource is PROMETHEUS:
         told = {"titleFormat": marks.title, "textFormat": marks.text, "tagKeys": marks.tags}
-        target: JsonObject = {"expr": marks.query, "interval": "1m", "refId": "marks"}
-        return {**common, **told, "expr": marks.query, "step": "1m", "target": target}
+        target: JsonObject = {"expr": marks.query, "interval": step, "refId": "marks"}
+        return {**common, **told, "expr": marks.query, "step": step, "target": target}
     if datasource is SQLITE:
         text: JsonObject = {"queryText": marks.query, "rawQueryText": marks.query}
         form: JsonObject = {"queryType": "table", "timeColumns": ["time", "timeend"]}

@@ -1,7 +1,10 @@
-"""Where panels stand: lines of 24 columns, filled from left to right, section under section. Pure."""
+"""Where panels stand: lines of 24 columns, filled from left to right, section under section. Pure.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+A line that its panels leave open is closed by making each wider in proportion: no page has holes at its right.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 
 from dashboards.model import JsonObject
@@ -48,14 +51,36 @@ def placed(sections: Sequence[Section], heading: Heading) -> list[JsonObject]:
 def _filled(panels: Sequence[Panel], top: int, ids: "count[int]") -> tuple[list[JsonObject], int]:
     """Panels from the line `top` on, and the line under the last of them."""
     found: list[JsonObject] = []
-    x, y, bottom = 0, top, top
+    y = top
+    for line in _lines(panels):
+        x = 0
+        for panel in _widened(line):
+            found.append({**panel.body, "id": next(ids), "gridPos": _place(x, y, panel.width, panel.height)})
+            x += panel.width
+        y += max(panel.height for panel in line)
+    return found, y
+
+
+def _lines(panels: Sequence[Panel]) -> Iterator[list[Panel]]:
+    """As many panels to a line as it holds."""
+    line: list[Panel] = []
     for panel in panels:
-        if x + panel.width > COLUMNS:
-            x, y = 0, bottom
-        place = _place(x, y, panel.width, panel.height)
-        found.append({**panel.body, "id": next(ids), "gridPos": place})
-        x, bottom = x + panel.width, max(bottom, y + panel.height)
-    return found, bottom
+        if line and sum(one.width for one in line) + panel.width > COLUMNS:
+            yield line
+            line = []
+        line.append(panel)
+    if line:
+        yield line
+
+
+def _widened(line: Sequence[Panel]) -> Iterator[Panel]:
+    """The panels of a line, as wide as fills it; the ends are rounded, so that no column is lost."""
+    total, x, filled = sum(panel.width for panel in line), 0, 0
+    for panel in line:
+        x += panel.width
+        end = round(x * COLUMNS / total)
+        yield replace(panel, width=end - filled)
+        filled = end
 
 
 def _place(x: int, y: int, width: int, height: int) -> JsonObject:

@@ -3,16 +3,22 @@
 Each takes what it says of itself, the queries, and how they look; `board` gives it its place and its id.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 
 import grafanalib.core as grafana
 
 from dashboards.grafana.grid import COLUMNS, Panel
 from dashboards.grafana.plain import number, plain, ref
-from dashboards.model import PROMETHEUS, SQLITE, About, Column, Datasource, Json, JsonObject, Query, Step, Word
+from dashboards.model import PROMETHEUS, SHARE, SQLITE, About, Column, Datasource, Json, JsonObject, Query, Step, Word
 
 NO_TRAFFIC = "No traffic"
+WIDE = COLUMNS // 2
+"""From this width on a legend has room beside the chart; under it, it would halve its height."""
+MARGIN = Decimal("1.05")
+LEAST_COLUMN_PX = 80
+NO_COLORS: Mapping[str, str] = MappingProxyType({})
 
 
 def stat(about: About, query: Query, *, steps: Sequence[Step], words: Sequence[Word] = ()) -> Panel:
@@ -33,16 +39,23 @@ def stat(about: About, query: Query, *, steps: Sequence[Step], words: Sequence[W
 
 
 def timeseries(
-    about: About, queries: Sequence[Query], *, thresholds: Sequence[Decimal] = (), is_stacked: bool = False
+    about: About,
+    queries: Sequence[Query],
+    *,
+    thresholds: Sequence[Decimal] = (),
+    is_stacked: bool = False,
+    colors: Mapping[str, str] = NO_COLORS,
 ) -> Panel:
     """Lines over time. A sole threshold is drawn as it is; of several, each is a query that looks like a limit, so
-    that only those of the objectives chosen are drawn."""
+    that only those of the objectives chosen are drawn. `colors` are those of lines whose names mean something.
+    What is stacked is drawn as areas without lines, for the line of what is 0 would lie on that of what is under it."""
     steps = (Step("green", Decimal(0)), *(Step("red", value) for value in thresholds))
     drawn = grafana.TimeSeries(
         unit=about.unit,
         mappings=_mappings(()),
-        fillOpacity=30 if is_stacked else 0,
-        lineWidth=1 if is_stacked else 2,
+        fillOpacity=70 if is_stacked else 0,
+        lineWidth=0 if is_stacked else 2,
+        showPoints="never" if is_stacked else "auto",
         stacking={"mode": "normal" if is_stacked else "none", "group": "A"},
         legendDisplayMode="table",
         legendCalcs=["lastNotNull", "max"],
@@ -50,17 +63,20 @@ def timeseries(
         tooltipSort="desc",
         thresholds=_steps(steps),
         thresholdsStyleMode="dashed" if len(thresholds) == 1 else "off",
-        overrides=[_look(query) for query in queries if query.look != "plain"],
+        overrides=[
+            *(_look(query) for query in queries if query.look != "plain"),
+            *(_override("byName", name, {"color": _fixed(color)}) for name, color in colors.items()),
+        ],
         transformations=_names(queries),
         extraJson={
             "fieldConfig": {
                 "defaults": {
                     "noValue": about.empty,
                     **_defaults(about, queries[0].datasource),
-                    "custom": {"axisSoftMin": 0},
+                    "custom": {"axisSoftMin": 0, **_soft_most(about, thresholds)},
                 },
             },
-            "options": {"legend": {"showLegend": True}},
+            "options": {"legend": {"showLegend": True, "placement": "right" if about.width >= WIDE else "bottom"}},
         },
     )
     return _panel(about, queries, drawn)
@@ -111,7 +127,14 @@ def table(about: About, queries: Sequence[Query], *, columns: Sequence[Column], 
         thresholds=_steps((Step("text", Decimal(0)),)),
         transformations=[*merge, _order(columns, queries)],
         extraJson={
-            "fieldConfig": {"defaults": {"noValue": about.empty, "mappings": _mappings(()), **_bounds(about)}},
+            "fieldConfig": {
+                "defaults": {
+                    "noValue": about.empty,
+                    "mappings": _mappings(()),
+                    **_bounds(about),
+                    "custom": {"minWidth": LEAST_COLUMN_PX},
+                },
+            },
             "options": {"cellHeight": "sm"},
         },
     )
@@ -209,8 +232,21 @@ def _look(query: Query) -> JsonObject:
     shown: dict[str, Json] = {"custom.lineWidth": 1, "custom.fillOpacity": 0}
     if query.look == "limit":
         shown["custom.lineStyle"] = {"fill": "dash", "dash": [8, 8]}
-        shown["color"] = {"mode": "fixed", "fixedColor": "red"}
+        shown["color"] = _fixed("red")
     return _override("byFrameRefID", query.ref, shown)
+
+
+def _fixed(color: str) -> JsonObject:
+    return {"mode": "fixed", "fixedColor": color}
+
+
+def _soft_most(about: About, thresholds: Sequence[Decimal]) -> JsonObject:
+    """How far an axis reaches at least: to the threshold, which is not seen otherwise, or to the whole of a share."""
+    if about.most is not None or len(thresholds) > 1:
+        return {}
+    if thresholds:
+        return {"axisSoftMax": number(thresholds[0] * MARGIN)}
+    return {"axisSoftMax": 1} if about.unit == SHARE else {}
 
 
 def _column(column: Column) -> JsonObject:

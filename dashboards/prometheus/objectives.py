@@ -40,13 +40,15 @@ class PrometheusObjectives:
     untold: tuple[str, ...] = ()
 
     def budget_left(self) -> Query:
-        return self._budget_left("latest")
+        return self._asked_of_budget(f"sort({self._left()})", "latest")
 
     def budget_over_time(self) -> Query:
-        return self._budget_left("series")
+        return self._asked_of_budget(self._left(), "series")
 
     def exhausted_in(self) -> Query:
-        return ask(self._together(_ends), ENDS_READS, legend=OBJECTIVE_LEGEND, shape="latest")
+        """The soonest first; those that have no end come last."""
+        ends = self._together(_ends)
+        return ask(f"sort((\n{ends}\n) >= 0)\nor ({ends})", ENDS_READS, legend=OBJECTIVE_LEGEND, shape="latest")
 
     def state(self) -> Query:
         promised = f"0 * group {by(PROMISE_KEY)} ({series(promql.OBJECTIVE_TARGET, self.selection.of_promise)})"
@@ -91,7 +93,8 @@ class PrometheusObjectives:
 
     def judged(self) -> Query:
         events = folded("sum", OBJECTIVE_KEY, self._events())
-        text = f"{events}\n/ {on(SERVICE_KEY)} group_left () ({folded('sum', SERVICE_KEY, self._judgeable())} > 0)"
+        asked = f"{on(SERVICE_KEY)} group_left () ({folded('sum', SERVICE_KEY, self._judgeable())} > 0)"
+        text = f"clamp_max({events}\n/ {asked}, 1)"
         return ask(text, JUDGED_READS, legend=legend(OBJECTIVE_KEY))
 
     def unjudged(self) -> Query:
@@ -111,8 +114,10 @@ class PrometheusObjectives:
         judgeable = {f"{LABELS[OUTCOME]}!~": "|".join(NEVER_JUDGED_OUTCOMES)}
         return rate(series(REQUESTS, {**self.selection.of_model, **real(REQUESTS), **judgeable}))
 
-    def _budget_left(self, shape: Shape) -> Query:
-        text = self._together(_verdict(promql.BUDGET_REMAINING))
+    def _left(self) -> str:
+        return self._together(_verdict(promql.BUDGET_REMAINING))
+
+    def _asked_of_budget(self, text: str, shape: Shape) -> Query:
         return ask(text, (promql.BUDGET_REMAINING,), legend=OBJECTIVE_LEGEND, shape=shape)
 
     def _coverage(self, labels: Labels) -> str:

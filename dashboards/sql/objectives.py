@@ -104,9 +104,10 @@ class SqlObjectives:
         asked = (
             f"SELECT {TIME} AS time, {SERVICE_NAME} AS service, SUM(value) AS n\n  {self._judgeable()} GROUP BY 1, 2"
         )
+        share = "CASE WHEN events.n < asked.n THEN events.n / asked.n ELSE 1 END"
         text = (
             f"SELECT events.time AS time, events.service || ' ' || events.objective AS metric,\n"
-            f"  CAST(events.n / asked.n AS {NUMBER}) AS value\nFROM (\n  {events}\n) AS events JOIN (\n  {asked}\n"
+            f"  CAST({share} AS {NUMBER}) AS value\nFROM (\n  {events}\n) AS events JOIN (\n  {asked}\n"
             ") AS asked ON asked.time = events.time AND asked.service = events.service AND asked.n > 0\nORDER BY 1"
         )
         return self._query(text, JUDGED_READS)

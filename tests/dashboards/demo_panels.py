@@ -27,7 +27,6 @@ RANGE_S = 600
 HARDWARE = {"gpu": "no GPU is under the demo, and no dcgm-exporter beside it"}
 """Dashboards that need what the demo has not."""
 EMPTY = {
-    "Prefix-cache hits": "the demo's engine has no prefix cache",
     "Receivers that listen": "Prometheus notifies here, not the collector",
     "Ended without a value": "every request has its value in the end (over SQL; Prometheus shows 0)",
     "Workers at work": "the demo's sidecar is one process",

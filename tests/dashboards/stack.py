@@ -17,7 +17,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +151,8 @@ def exporter(text: Callable[[float], str]) -> Iterator[str]:
             self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # a Prometheus that ends does not wait for it
+                self.wfile.write(body)
 
         def log_message(self, *args: object) -> None:
             """Say nothing."""

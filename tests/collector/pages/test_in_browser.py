@@ -109,14 +109,16 @@ def look(tab: Tab, size: str, *, dark: bool) -> None:
     tab.call("Emulation.setEmulatedMedia", features=scheme)
 
 
-def findings(tab: Tab) -> list[str]:
-    """What axe-core finds serious or critical in the page, in each size and colour."""
+def findings(tab: Tab, *, state: str = "") -> list[str]:
+    """What axe-core finds serious or critical in the page, in each size and colour. `state` is for the pictures' names,
+    where the heading does not tell it."""
+    called = f"{state} {heading(tab)}".strip()
     tab.call("Runtime.evaluate", expression=AXE.read_text())
     found = []
     for size in SIZES:
         for dark in (False, True):
             look(tab, size, dark=dark)
-            keep(tab, f"{heading(tab)}-{size}-{'dark' if dark else 'light'}")
+            keep(tab, f"{called}-{size}-{'dark' if dark else 'light'}")
             run = "axe.run({resultTypes: ['violations']}).then((all) => JSON.stringify(all.violations))"
             told = tab.call("Runtime.evaluate", expression=run, awaitPromise=True, returnByValue=True)
             for one in json.loads(told["result"]["value"]):
@@ -154,6 +156,25 @@ def test_nothing_keeps_anybody_out_of_a_page_in_trouble(shown: Tab, burning: Run
     go(shown, f"{burning.url}{path}")
     assert findings(shown) == []
     assert shown.complaints == []
+
+
+@with_axe
+@pytest.mark.parametrize("path", ["/", DRILL])
+def test_nothing_keeps_anybody_out_of_a_page_that_is_healthy_and_then_stale(
+    shown: Tab, tmp_path_factory: pytest.TempPathFactory, path: str
+) -> None:
+    with collector(tmp_path_factory.mktemp("kept"), "--tick", "1s", spec=SPEC) as running:
+        now_s = int(time.time())
+        for ago_s in range(90, -1, -5):
+            tell(running, at_s=now_s - ago_s, bad=0)
+        go(shown, f"{running.url}{path}")
+        until(lambda: heading(shown) in ("The contract is kept", "ttft kept"))
+        assert findings(shown, state="healthy") == []
+        assert shown.complaints == []
+        running.process.kill()
+        until(lambda: "has not answered" in shown.ask("document.getElementById('live').innerText"))
+        assert findings(shown, state="stale") == []
+        go(shown, "about:blank")  # it would ask on, and complain on the next page
 
 
 def test_no_page_is_wider_than_a_phone(shown: Tab, burning: Running) -> None:

@@ -39,6 +39,6 @@ def test_a_latency_is_drawn_against_the_thresholds_of_its_signal() -> None:
 
 
 def test_alerts_have_the_column_that_they_are_sorted_by() -> None:
-    panel = parts.alerts_now(SOURCE, width=8, height=9)
-    assert (panel.width, panel.height) == (8, 9)
+    panel = parts.alerts_now(SOURCE, height=9)
+    assert (panel.width, panel.height) == (24, 9)
     assert panel.body["options"]["sortBy"] == [{"desc": False, "displayName": "Since"}]  # type: ignore[index,call-overload]

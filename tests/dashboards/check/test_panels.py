@@ -3,7 +3,7 @@
 import pytest
 
 from dashboards.check import panels
-from dashboards.model import JsonObject
+from dashboards.model import TOKENS_A_SECOND, JsonObject
 
 
 def shown(text: str, unit: str, *, key: str = "expr") -> JsonObject:
@@ -19,7 +19,7 @@ UNITS = {
     "a share": ("max by (x) (firsttoken_kv_cache_occupancy_ratio)", "percentunit"),
     "bytes": ("max by (x) (hw_gpu_memory_usage_bytes)", "bytes"),
     "requests per second": ("sum by (x) (rate(firsttoken_requests_total[5m]))", "reqps"),
-    "tokens per second": ("sum by (x) (rate(firsttoken_tokens_total[5m]))", "ops"),
+    "tokens per second": ("sum by (x) (rate(firsttoken_tokens_total[5m]))", TOKENS_A_SECOND),
     "joules per second": ("sum by (x) (rate(hw_gpu_energy_joules_total[5m]))", "watt"),
 }
 

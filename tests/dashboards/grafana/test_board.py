@@ -33,6 +33,16 @@ def test_a_dashboard_is_ready_for_every_way_in() -> None:
     assert (link["tags"], link["includeVars"], link["keepTime"]) == (["firsttoken", "prometheus"], True, True)
 
 
+def test_each_query_of_prometheus_says_how_often_figures_come() -> None:
+    """Grafana reckons `$__rate_interval` from the query's step, not the panel's."""
+    (_, figure) = built(stat(ABOUT, query(), steps=STEPS))["panels"]
+    (marks,) = built(stat(ABOUT, query(), steps=STEPS))["annotations"]["list"]
+    assert (figure["interval"], figure["targets"][0]["interval"]) == ("15s", "15s")
+    assert (marks["step"], marks["target"]["interval"]) == ("15s", "15s")
+    (_, of_sql) = built(stat(ABOUT, query(POSTGRES), steps=STEPS), datasource=POSTGRES)["panels"]
+    assert "interval" not in of_sql["targets"][0]
+
+
 def test_a_variable_of_sql_is_a_text() -> None:
     found = built(stat(ABOUT, query(POSTGRES), steps=STEPS), datasource=POSTGRES)
     assert found["templating"]["list"][1]["query"] == "label_values(up, model_name)"

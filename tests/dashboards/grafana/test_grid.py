@@ -31,7 +31,10 @@ def places(*sections: Section) -> list[Place]:
     ("sizes", "expected"),
     [
         ([(8, 4), (8, 4), (8, 4)], [(0, 1, 8, 4), (8, 1, 8, 4), (16, 1, 8, 4)]),
-        ([(16, 4), (12, 4)], [(0, 1, 16, 4), (0, 5, 12, 4)]),
+        ([(16, 4), (12, 4)], [(0, 1, 24, 4), (0, 5, 24, 4)]),
+        ([(8, 4), (8, 4)], [(0, 1, 12, 4), (12, 1, 12, 4)]),
+        ([(5, 4), (5, 4), (5, 4)], [(0, 1, 8, 4), (8, 1, 8, 4), (16, 1, 8, 4)]),
+        ([(3, 4), (4, 4)], [(0, 1, 10, 4), (10, 1, 14, 4)]),
         ([(12, 9), (12, 3), (24, 2)], [(0, 1, 12, 9), (12, 1, 12, 3), (0, 10, 24, 2)]),
     ],
 )
@@ -66,3 +69,11 @@ sizes = st.lists(st.tuples(st.integers(1, COLUMNS), st.integers(1, 12)), max_siz
 def test_no_panel_covers_another_whatever_their_sizes(sections: list[tuple[list[tuple[int, int]], bool]]) -> None:
     found = placed([section(*of, is_open=is_open) for of, is_open in sections], heading)
     assert list(grid({"panels": [dict(panel) for panel in found]})) == []
+
+
+@given(sizes)
+def test_every_line_of_panels_reaches_the_edge_of_the_page(of: list[tuple[int, int]]) -> None:
+    widths: dict[int, int] = {}
+    for _, y, width, _ in places(section(*of))[1:]:
+        widths[y] = widths.get(y, 0) + width
+    assert set(widths.values()) <= {COLUMNS}

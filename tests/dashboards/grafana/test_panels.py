@@ -65,6 +65,41 @@ def test_a_sole_threshold_is_drawn_and_several_are_left_to_their_queries() -> No
     assert style([Decimal("0.5"), Decimal(2)]) == ("off", [0.5, 2])
 
 
+@pytest.mark.parametrize(
+    ("about", "thresholds", "expected"),
+    [
+        (About("t", "d", "s"), [Decimal(6)], 6.3),
+        (About("t", "d", "s"), [Decimal(6), Decimal(8)], None),
+        (About("t", "d", "s"), [], None),
+        (About("t", "d", "percentunit"), [], 1),
+        (About("t", "d", "percentunit", most=Decimal(1)), [Decimal("0.9")], None),
+    ],
+)
+def test_an_axis_reaches_to_the_threshold_and_a_share_to_the_whole(
+    about: About, thresholds: list[Decimal], expected: float | None
+) -> None:
+    defaults = body(timeseries(about, (query(),), thresholds=thresholds))["fieldConfig"]["defaults"]
+    assert defaults["custom"].get("axisSoftMax") == expected
+    assert defaults["custom"]["axisSoftMin"] == 0
+
+
+def test_a_legend_stands_beside_a_wide_chart_and_under_a_narrow_one() -> None:
+    placed = {
+        width: body(timeseries(About("t", "d", "s", width=width), (query(),)))["options"]["legend"]["placement"]
+        for width in (8, 12, 24)
+    }
+    assert placed == {8: "bottom", 12: "right", 24: "right"}
+
+
+def test_areas_have_the_colours_of_their_names_and_no_lines() -> None:
+    found = body(timeseries(ABOUT, (query(),), is_stacked=True, colors={"ok": "green"}))["fieldConfig"]
+    (override,) = found["overrides"]
+    assert override["matcher"] == {"id": "byName", "options": "ok"}
+    assert override["properties"] == [{"id": "color", "value": {"mode": "fixed", "fixedColor": "green"}}]
+    custom = found["defaults"]["custom"]
+    assert (custom["lineWidth"], custom["fillOpacity"], custom["showPoints"]) == (0, 70, "never")
+
+
 def test_limits_are_dashed_red_and_companions_thin() -> None:
     queries = (query(), query(ref="short", look="thin"), query(ref="limit", look="limit"))
     overrides = body(timeseries(ABOUT, queries))["fieldConfig"]["overrides"]

@@ -30,6 +30,7 @@ type PrometheusQuery = Query & {
   editorMode: 'code';
   legendFormat: string;
   exemplar?: boolean;
+  interval: string;
 };
 type PostgresQuery = Query & { rawSql: string; rawQuery: true; format: 'time_series' | 'table'; editorMode: 'code' };
 type SqliteQuery = Query & {

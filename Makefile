@@ -6,7 +6,7 @@ DEMO_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-engines check generate check-dashboards bench corpus attribution paging queues engine soak torture clean prerequisites
+.PHONY: help setup demo test test-engines check generate check-dashboards draw-dashboards bench corpus attribution paging queues engine soak torture victoria clickhouse release-check check-deploy docs clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,13 +36,13 @@ generate: $(BIN)/.dev ## write alerts/generated, dashboards/generated, Grafana's
 	@made=$$(mktemp -d) && $(BIN)/firsttoken alerts build --slo slo.yaml --out $$made --grafana-datasource prometheus >/dev/null && \
 		install -m 644 $$made/*.grafana.yaml deploy/grafana/alerting/ && rm -r $$made
 	@$(BIN)/python -m tests.generate_docs
+	@install -m 644 slo.yaml deploy/kubernetes/base/slo.yaml
 
 check-dashboards: $(BIN)/.dev ## the dashboards by Grafana's own types (npm), and every panel of them on a real demo, 3 minutes
 	@cd tests/dashboards/types && npm ci --silent
 	@$(BIN)/python -m tests.dashboards.types.check
 	@$(BIN)/python -m tests.dashboards.demo_panels
 
-bench: $(BIN)/.dev ## measure every promise of speed, about 15 minutes
 draw-dashboards: $(BIN)/.dev ## every dashboard drawn by Grafana's own libraries (npm, 500 MB) in Chromium, over a real demo, 5 minutes
 	@tests/install_tools.sh
 	@cd tests/dashboards/drawn && npm ci --silent && npm run --silent build
@@ -55,6 +55,7 @@ docs: $(BIN)/.dev ## the documentation as a site in ./site, every link checked
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	@$(BIN)/mkdocs build --strict --quiet && echo "site/index.html"
 
+bench: $(BIN)/.dev ## measure every promise of speed, about 15 minutes
 	@for script in bench/middleware.py bench/proxy.py bench/collector.py bench/page.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 corpus: $(BIN)/.dev ## judge 850 months of incidents by our burn tiers and by the classic set, about 3 minutes
@@ -76,8 +77,18 @@ engine: $(BIN)/.demo ## measure the demo engine's decode steps by batch, half a 
 soak: $(BIN)/.dev ## 10 minutes of 200 streams with everything going wrong: nothing lost, nothing leaked
 	@$(BIN)/python bench/soak.py --check
 
-torture: $(BIN)/.dev ## 12 minutes of kill -9, full disks and databases that are away: counted once, all of it
+torture: $(BIN)/.dev ## 17 minutes of kill -9, full disks and databases that are away: counted once, all of it
 	@TORTURE=long $(BIN)/python -m pytest tests/collector/torture $(PYTEST_ARGS)
+
+victoria: $(BIN)/.dev ## the generated rules in VictoriaMetrics and vmalert (Debian's victoria-metrics), 2 minutes
+	@$(BIN)/python -m pytest tests/alerts/test_victoriametrics.py -m victoria $(PYTEST_ARGS)
+
+clickhouse: $(BIN)/.dev ## the tests of ClickHouse against its engine, in process: 181 MB to fetch, 5 minutes
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[chdb]'
+	@$(BIN)/python -m pytest tests/collector/clickhouse -m clickhouse $(PYTEST_ARGS)
+
+release-check: $(BIN)/.dev ## build the archive and the wheel, and try each extra in an empty environment, about 9 minutes
+	@$(BIN)/python -m pytest tests/test_release.py -m release $(PYTEST_ARGS)
 
 clean: ## remove what the targets made
 	rm -rf .venv .venv-vllm .venv-rotel .venv-deploy .demo build dist site artifacts *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage \

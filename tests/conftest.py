@@ -1,5 +1,5 @@
 """What every test run keeps to: nothing skips in CI, and tests for an accelerator run only where one is; those with a
-whole vLLM run only when named."""
+whole vLLM, or the engine of ClickHouse, run only when named."""
 
 import logging
 import os
@@ -15,6 +15,8 @@ settings.load_profile("patient")
 
 os.environ.pop("COLUMNS", None)  # how wide the terminal of whoever runs the tests is, which is no matter of theirs
 
+LARGE = ("vllm", "clickhouse", "release", "tutorial", "victoria")
+"""Marks of tests that run only where they are named: `-m vllm`."""
 IN_CI = os.environ.get("CI") == "true"
 
 
@@ -29,10 +31,9 @@ def _logs_as_they_were() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect (not skip) what needs an accelerator where there is none, and a whole vLLM where it was not named."""
+    """Deselect (not skip) what needs an accelerator where there is none, and what is large where it was not named."""
     unwanted = set() if shutil.which("nvidia-smi") else {"gpu"}
-    if "vllm" not in config.getoption("markexpr"):
-        unwanted.add("vllm")
+    unwanted |= {name for name in LARGE if name not in config.getoption("markexpr")}
     without = [item for item in items if any(item.get_closest_marker(name) is not None for name in unwanted)]
     if without:
         config.hook.pytest_deselected(items=without)

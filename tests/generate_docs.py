@@ -10,7 +10,7 @@ from types import ModuleType
 
 from sidecar import limits as sidecar_limits
 from slo import signals
-from tests import collector_limits
+from tests import attach_table, collector_limits
 from tests.sql_page import sql_page
 
 ROOT = Path(__file__).parents[1]
@@ -19,9 +19,12 @@ COMMANDS = (
     "sidecar",
     "collector",
     "collector schema",
+    "collector mirror",
     "slo check",
     "slo schema",
     "slo replay",
+    "slo import",
+    "slo export",
     "alerts build",
     "alerts check",
     "dashboards build",
@@ -32,6 +35,7 @@ COMMANDS = (
     "capacity size",
     "capacity batch",
     "status",
+    "doctor",
 )
 
 
@@ -143,6 +147,8 @@ def main() -> None:
     """Write every generated page."""
     for name, page in PAGES.items():
         (ROOT / name).write_text(page())
+    for path in attach_table.FOLDER.glob("*.md"):
+        path.write_text(attach_table.filled(path.read_text()))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Brings the real tools that the tests run: Prometheus, Alertmanager, Chromium and PostgreSQL, and axe-core for the page.
+# Brings the real tools that the tests run: Prometheus, Alertmanager, Chromium, PostgreSQL and systemd's verifier of units,
+# and axe-core for the page.
 # As root on Debian or Ubuntu they come through apt, and no service of theirs is started; elsewhere the missing ones
 # are named and the tests that need them skip. With CI=true a missing tool is an error: nothing may skip there.
 set -eu
@@ -10,6 +11,7 @@ missing() {
         echo prometheus-alertmanager
     command -v chromium >/dev/null || echo chromium
     command -v npm >/dev/null || echo npm
+    command -v systemd-analyze >/dev/null || echo systemd
     ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || echo postgresql
 }
 

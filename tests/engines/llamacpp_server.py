@@ -121,8 +121,8 @@ def running(model: Path, *, slots: int = 2, port: int = 0) -> Iterator[Engine]:
             popen.kill()
 
 
-def serve(model: Path, port: int, slots: int) -> None:
-    """Serve until standard input ends."""
+def serve(model: Path, port: int, slots: int, *, metrics: bool = True, tell_slots: bool = True) -> None:
+    """Serve until standard input ends; the last two are the pages that it has."""
     import xllamacpp
 
     parameters = xllamacpp.CommonParams()
@@ -133,7 +133,7 @@ def serve(model: Path, port: int, slots: int) -> None:
     parameters.n_parallel = slots
     parameters.n_ctx = slots * CONTEXT
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
-    parameters.endpoint_metrics = parameters.endpoint_slots = True
+    parameters.endpoint_metrics, parameters.endpoint_slots = metrics, tell_slots
     server = xllamacpp.Server(parameters)
     print(f"listening on {server.listening_address}", flush=True)
     sys.stdin.read()

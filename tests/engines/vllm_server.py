@@ -30,6 +30,16 @@ STOP_S = 30.0
 MAX_TOKENS = 1024
 BLOCK_TOKENS = 32
 BLOCKS = 40  # 1,248 tokens (one block is vLLM's own): few long answers at once fill it
+SMALL = ("--load-format", "dummy", "--dtype", "float32", "--enforce-eager", "--max-num-seqs", "16")
+SMALL += (
+    "--max-model-len",
+    f"{MAX_TOKENS}",
+    "--block-size",
+    f"{BLOCK_TOKENS}",
+    "--num-gpu-blocks-override",
+    f"{BLOCKS}",
+)
+"""What the tiny model needs, and a machine without an accelerator."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +118,7 @@ def serving(folder: Path, *arguments: str, **environ: str) -> Iterator[Engine]:
     write_model(folder / "model")
     engine_name, port = f"tiny-{secrets.token_hex(4)}", free_port()
     command: list[str | Path] = [VLLM, "serve", folder / "model", "--served-model-name", engine_name]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--load-format", "dummy", "--dtype", "float32"]
-    command += ["--enforce-eager", "--max-model-len", str(MAX_TOKENS), "--block-size", str(BLOCK_TOKENS)]
-    command += ["--num-gpu-blocks-override", str(BLOCKS), "--max-num-seqs", "16", *arguments]
+    command += ["--host", "127.0.0.1", "--port", str(port), *SMALL, *arguments]
     log = folder / "vllm.log"
     with log.open("wb") as out:
         popen = subprocess.Popen(

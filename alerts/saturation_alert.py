@@ -28,6 +28,7 @@ from slo.signals import (
     SERVICE_LABEL,
     SIGNAL,
     SOURCE,
+    TTFT_PREDICTED,
 )
 from slo.trouble import (
     DRIFT,
@@ -79,17 +80,20 @@ def kv_alert(spec: Spec, links: Links) -> Alert:
 def queue_alert(spec: Spec, threshold_s: Decimal, links: Links) -> Alert:
     """The queue grows, and who joins it now will wait past the TTFT threshold, or the oldest in it has already.
 
-    The wait is the queue over the rate at which requests end (Little); where none ends it is without end. The oldest
-    speaks for itself where an engine serves out of turn, and where nobody counts what ends.
+    The wait is the queue over the rate at which requests end (Little); where none ends it is without end; or what the
+    sidecar predicts of a first token, by what waits and how fast that drains. The oldest speaks for itself where an
+    engine serves out of turn, and where nobody counts what ends.
     """
     window = duration_text(QUEUE_WINDOW_S)
     series = ENGINE_WAITING.prometheus + of_service(spec)
     waiting, grows = f"sum {by(INSTANCE_KEY)} ({series})", f"sum {by(INSTANCE_KEY)} (deriv({series}[{window}]))"
     ended = f"sum {by(INSTANCE_KEY)} (rate({REQUESTS.prometheus}{of_service(spec)}[{window}]))"
-    oldest = f"max {by(INSTANCE_KEY)} ({OLDEST_AGE.prometheus}{of_service(spec)})"
+    oldest, predicted = (
+        f"max {by(INSTANCE_KEY)} ({metric.prometheus}{of_service(spec)})" for metric in (OLDEST_AGE, TTFT_PREDICTED)
+    )
     limit = promql.number(threshold_s)
     expr = (
-        f"(\n  {waiting} / {ended} > {limit}\n  or {oldest} > {limit}\n)\n"
+        f"(\n  {waiting} / {ended} > {limit}\n  or {oldest} > {limit}\n  or {predicted} > {limit}\n)\n"
         f"and {on(INSTANCE_KEY)} {waiting} >= {QUEUE_WAITING}\n"
         f"and {on(INSTANCE_KEY)} {grows} > 0\n"
         f"{less_synthetic(spec, QUEUE_WINDOW_S)}"
@@ -101,8 +105,8 @@ def queue_alert(spec: Spec, threshold_s: Decimal, links: Links) -> Alert:
         Said(
             f"The queue of an engine of {spec.service} grows, and requests wait longer than a first token may take.",
             f"{_place()}: a first token takes {{{{ $value | humanizeDuration }}}} for whoever joins the queue now, at "
-            "the rate at which requests end, or has not come for as long to the oldest in it; the queue still grows, "
-            f"and the TTFT objective allows {duration_text(threshold_s)}.",
+            "the rate at which requests end or by the sidecar's prediction, or has not come for as long to the oldest "
+            f"in it; the queue still grows, and the TTFT objective allows {duration_text(threshold_s)}.",
         ),
         links,
     )

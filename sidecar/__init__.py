@@ -11,12 +11,13 @@ beside the folders.
     the ground        limits address settings* otlp_settings log* daemon_thread*
     http              head_shape http_head http_read encoding trace_context
     counting          tally series histogram exemplar
-    said              dialects dialects_openai dialects_native glimpse sse body facts tokens template whole
-                      exchange record
+    said              dialects dialects_openai dialects_native overload glimpse sse body facts tokens template
+                      whole exchange record
     transport         listener* trust tls* tls_transport* certificates* upstream*
     engine            engines engine_search metrics_text scrape engine_requests engine_counts engine_histograms
                       engine_growth engine_latencies engine_view
     usage             usage_policy usage_ask usage_hide usage_pass*
+    guarding          queue_guard drain calibration error_ratios
     judging           eye watch* backlog deadlines deadline_timer* labels faults
     polling           poller* engine_eye backing
     gpus              gpu* gpu_driver* gpu_facts

@@ -98,6 +98,9 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     flag("otlp-endpoint", None, "base URL for OTLP; else OTEL_EXPORTER_OTLP_ENDPOINT, else nothing is sent", "URL")
     flag("gpu", "auto", "read GPUs through NVML where there are any, those of CUDA_VISIBLE_DEVICES if set", "auto|off")
     flag("inject-usage", "auto", "ask the server for token counts and hide them from who did not ask", "auto|on|off")
+    flag(
+        "shed", "shadow", "refuse streams that would wait past their TTFT threshold, or only say which", "shadow|on|off"
+    )
     flag("sample", "1.0", "share of spans exported; requests that broke an objective always are", "RATIO")
     flag("host-header", "keep", "keep the client's Host, or send the upstream's", "keep|upstream")
     flag("class-header", CLASS_HEADER, "header that names a class, from loopback or with the token", "NAME")

@@ -56,6 +56,13 @@ BACKLOG_LATE = 16  # acts that wait before those nobody waits for are a reason t
 BACKLOG_NOTES = 256  # acts that wait, those of some sixty requests; with one more all are looked at at once
 BACKLOG_BYTES = 1 << 20  # of bodies that they hold on to; with one more all are looked at at once
 
+# The queue guard (`--shed`).
+GUARD_FEW = 20  # predictions of a wait that have come due; with fewer none is acted on
+GUARD_WINDOW = 64  # of them, the latest, are what the next one is judged by
+GUARD_MARGIN = 4.0  # a wait is refused by its margin of error as long as that is no larger a factor
+GUARD_FORGET_S = 600  # what was seen of the server counts no longer
+GUARD_RETRY_S = 60  # a refused client is told to come back after so long at most
+
 # Scrape and probes.
 SCRAPE_INTERVAL_S = 1.0
 SCRAPE_TIMEOUT_S = 5.0

@@ -46,6 +46,8 @@ LONGEST_GAP = "firsttoken.longest_gap"
 KV_AT_ARRIVAL = "firsttoken.kv_cache.occupancy"
 KV_MAX = "firsttoken.kv_cache.occupancy.max"
 REASON = "firsttoken.reason"
+VERDICT = "firsttoken.queue_guard.verdict"
+PREDICTED_TTFT = "firsttoken.queue_guard.predicted_ttft"
 DRIFT_KIND = "firsttoken.drift_kind"
 PROMPT_TOKENS = "firsttoken.prompt_tokens"
 RANK = "rank"
@@ -66,6 +68,7 @@ LABELS = {
     TOKEN_TYPE: "type",
     CLASS: "class",
     REASON: "reason",
+    VERDICT: "verdict",
     DIALECT: "dialect",
     SOURCE: "source",
     RANK: "rank",
@@ -74,9 +77,7 @@ LABELS = {
     **{key: key.replace(".", "_") for key in (ERROR_TYPE, *HARDWARE)},
 }
 
-SERVICE_LABEL = LABELS[SERVICE_NAME]
-MODEL_LABEL = LABELS[REQUEST_MODEL]
-ENVIRONMENT_LABEL = LABELS[ENVIRONMENT]
+SERVICE_LABEL, MODEL_LABEL, ENVIRONMENT_LABEL = LABELS[SERVICE_NAME], LABELS[REQUEST_MODEL], LABELS[ENVIRONMENT]
 
 # Values with a meaning.
 GOOD, BAD = "good", "bad"
@@ -162,11 +163,7 @@ SLO_EVENTS = Metric(
     (OBJECTIVE, OBJECTIVE_HASH, RESULT),
 )
 CENSORED = Metric(
-    "firsttoken.censored",
-    "s",
-    "histogram",
-    "How long requests had waited that ended past a deadline without a value.",
-    (SIGNAL,),
+    "firsttoken.censored", "s", "histogram", "Waits of requests that ended past a deadline without a value.", (SIGNAL,)
 )
 REQUESTS = Metric("firsttoken.requests", "{request}", "counter", "Admitted requests by outcome.", (OUTCOME, CLASS))
 ABANDONED = Metric("firsttoken.requests.abandoned", "{request}", "counter", "Left by their client before any token.")
@@ -187,17 +184,24 @@ LAST_TOKEN_AGE = Metric(
     "gauge",
     "While requests are in flight: time since the later of the last token event and the moment in-flight left 0.",
 )
+TTFT_PREDICTED = Metric(
+    "firsttoken.time_to_first_token.predicted", "s", "gauge", "TTFT of a usual request that came now, by what waits."
+)
+TTFT_PREDICTION_ERROR = Metric(
+    "firsttoken.time_to_first_token.prediction_error", "s", "histogram", "How far off it was, of streams that queued."
+)
+GUARDED = Metric(
+    "firsttoken.queue_guard.requests", "{request}", "counter",
+    "Streams by what the queue guard said of their first token, and whether it came in time.", (VERDICT, RESULT),
+)  # fmt: skip
 HEARTBEAT = Metric("firsttoken.heartbeat", "1", "counter", "One a second that the sidecar has lived.")
 ENGINE_RUNNING = Metric("firsttoken.engine.running", "{request}", "gauge", "Requests the engine is running.")
 ENGINE_WAITING = Metric("firsttoken.engine.waiting", "{request}", "gauge", "Requests the engine holds in its queue.")
 ENGINE_PREEMPTIONS = Metric("firsttoken.engine.preemptions", "{preemption}", "counter", "Preemptions in the engine.")
 KV_OCCUPANCY = Metric(
-    "firsttoken.kv_cache.occupancy",
-    "1",
-    "gauge",
-    "Share of KV blocks or tokens pinned by running requests, 0 to 1.",
+    "firsttoken.kv_cache.occupancy", "1", "gauge", "Share of KV blocks or tokens pinned by running requests, 0 to 1.",
     (RANK,),
-)
+)  # fmt: skip
 KV_CAPACITY = Metric(
     "firsttoken.kv_cache.capacity",
     "{token}",
@@ -213,8 +217,8 @@ TOKENS = Metric("firsttoken.tokens", "{token}", "counter", "Tokens of ended requ
 
 WIRE_METRICS = (
     TTFT, TPOT, E2E, TTFT_BY_PROMPT, SLO_EVENTS, CENSORED, REQUESTS, ABANDONED, BROKEN_STREAMS, IN_FLIGHT,
-    WAITING_FIRST_TOKEN, OLDEST_AGE, OVERDUE, LAST_TOKEN_AGE, HEARTBEAT, ENGINE_RUNNING, ENGINE_WAITING,
-    ENGINE_PREEMPTIONS, KV_OCCUPANCY, KV_CAPACITY, PREFIX_HIT_RATIO, TOKENS,
+    WAITING_FIRST_TOKEN, OLDEST_AGE, OVERDUE, LAST_TOKEN_AGE, TTFT_PREDICTED, TTFT_PREDICTION_ERROR, GUARDED, HEARTBEAT,
+    ENGINE_RUNNING, ENGINE_WAITING, ENGINE_PREEMPTIONS, KV_OCCUPANCY, KV_CAPACITY, PREFIX_HIT_RATIO, TOKENS,
 )  # fmt: skip
 """What a sidecar sends over OTLP and shows on its `/metrics`."""
 
@@ -273,19 +277,13 @@ UNPARSED = Metric(
     (DIALECT,),
 )
 EXPORT_DROPPED = Metric(
-    "firsttoken.export.dropped",
-    "{item}",
-    "counter",
-    "Spans and data points that were given up before delivery.",
+    "firsttoken.export.dropped", "{item}", "counter", "Spans and data points that were given up before delivery.",
     (SIGNAL, REASON),
-)
+)  # fmt: skip
 SCRAPES_FAILED = Metric(
-    "firsttoken.scrape.failed",
-    "{scrape}",
-    "counter",
-    "Polls of the engine's metrics page without a usable answer.",
+    "firsttoken.scrape.failed", "{scrape}", "counter", "Polls of the engine's metrics page without a usable answer.",
     (REASON,),
-)
+)  # fmt: skip
 USAGE_ASKED = Metric(
     "firsttoken.usage.asked",
     "{request}",

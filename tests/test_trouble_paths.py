@@ -234,10 +234,11 @@ def test_a_growing_queue(tmp_path: Path) -> None:
     assert agree(tmp_path, story, QUEUE_GROWING, slack=1) == {NONE, PENDING, TICKET}
 
 
-def test_a_queue_whose_oldest_request_waits_too_long(tmp_path: Path) -> None:
-    """It drains in time, by its length; but somebody is never served."""
+@pytest.mark.parametrize("late", [signals.OLDEST_AGE, signals.TTFT_PREDICTED])
+def test_a_queue_that_drains_in_time_and_where_a_first_token_is_late(tmp_path: Path, late: signals.Metric) -> None:
+    """By its length it drains in time; but somebody is never served, or will not be."""
     waits, ends = (signals.ENGINE_WAITING, ()), (signals.REQUESTS, ((signals.OUTCOME, "ok"),))
-    oldest, grows = (signals.OLDEST_AGE, ()), [2.0 * n for n in range(60)]
+    oldest, grows = (late, ()), [2.0 * n for n in range(60)]
     story = Story().then(QUIET, {waits: 0, ends: 3000}).then(60, {waits: grows, ends: 3000, oldest: 0.2})
     story.then(QUIET, {waits: 0, ends: 3000}).then(60, {waits: grows, ends: 3000, oldest: [0.7 * n for n in range(60)]})
     story.then(QUIET, {waits: 0, ends: 3000})

@@ -22,7 +22,7 @@ from collector.windowing.trail import Trail
 from collector.windowing.windows import Windows
 from slo.objective import Spec
 from slo.quantity import duration_text
-from slo.signals import ENGINE_PREEMPTIONS, ENGINE_WAITING, KV_OCCUPANCY, OLDEST_AGE
+from slo.signals import ENGINE_PREEMPTIONS, ENGINE_WAITING, KV_OCCUPANCY, OLDEST_AGE, TTFT_PREDICTED, Metric
 from slo.trouble import (
     KV_FULL,
     KV_PREEMPTIONS,
@@ -107,16 +107,20 @@ def _kv_said(spec: Spec, service: Service, places: Iterable[str]) -> Said:
 @dataclass(frozen=True, slots=True)
 class _Queue:
     """The queue of one instance at each moment: how many wait, how long it would take to drain (infinite where nothing
-    ends, NaN where nobody counts that), how long the oldest has waited (NaN where nobody says), whether it grows."""
+    ends, NaN where nobody counts that), how long the oldest has waited and the next one is predicted to (NaN where
+    nobody says), whether it grows."""
 
     waiting: Floats
     drains_in_s: Floats
     oldest_s: Floats
+    predicted_s: Floats
     grows: Answers
 
     def breaks(self, threshold_s: float) -> Answers:
-        """Whether it breaks a promise on the first token: to who joins it now (Little), or to the oldest in it."""
-        found: Answers = (self.drains_in_s > threshold_s) | (self.oldest_s > threshold_s)
+        """Whether it breaks a promise on the first token: to who joins it now (Little, or the sidecar's prediction), or
+        to the oldest in it."""
+        waits_s = np.fmax(np.fmax(self.drains_in_s, self.oldest_s), self.predicted_s)
+        found: Answers = waits_s > threshold_s
         return found & (self.waiting >= QUEUE_WAITING) & self.grows
 
 
@@ -158,10 +162,16 @@ def _queue(recent: Recent, place: Place, at_s: Counts) -> _Queue | None:
         return None
     waiting = _added([trail.values(FRESH_S, at_s=at_s) for trail in trails])
     slopes = _added([trail.slopes(QUEUE_WINDOW_S, at_s=at_s) for trail in trails])
-    oldest_s = np.full(at_s.size, np.nan)
-    for trail in recent.trails(OLDEST_AGE.sql, place).values():
-        oldest_s = np.fmax(oldest_s, trail.values(FRESH_S, at_s=at_s))
-    return _Queue(waiting, _drains_in_s(recent, place, waiting, at_s), oldest_s, slopes > 0)
+    oldest_s, predicted_s = (_longest_s(recent, one, place, at_s) for one in (OLDEST_AGE, TTFT_PREDICTED))
+    return _Queue(waiting, _drains_in_s(recent, place, waiting, at_s), oldest_s, predicted_s, slopes > 0)
+
+
+def _longest_s(recent: Recent, metric: Metric, place: Place, at_s: Counts) -> Floats:
+    """The longest time that a gauge of a place says of any model; NaN where nobody says."""
+    found = np.full(at_s.size, np.nan)
+    for trail in recent.trails(metric.sql, place).values():
+        found = np.fmax(found, trail.values(FRESH_S, at_s=at_s))
+    return found
 
 
 def _drains_in_s(recent: Recent, place: Place, waiting: Floats, at_s: Counts) -> Floats:
@@ -194,6 +204,8 @@ def _line(instance: str, queue: _Queue) -> str:
         told.append(f"drains in {words.duration(drains_in_s)}" if np.isfinite(drains_in_s) else "does not drain")
     if oldest_s > 0:
         told.append(f"the oldest for {words.duration(oldest_s)}")
+    if (predicted_s := queue.predicted_s[-1]) > 0:
+        told.append(f"a first token in {words.duration(predicted_s)} by the sidecar's prediction")
     return f"{instance or 'unnamed'} ({', '.join(told)})"
 
 

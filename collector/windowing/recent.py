@@ -34,6 +34,7 @@ from slo.signals import (
     REASON,
     REQUESTS,
     SYNTHETIC_CLASS,
+    TTFT_PREDICTED,
 )
 from slo.trouble import GPU_ERROR_TYPES, NO_LOAD, SHARES, THROTTLE_REASONS
 
@@ -48,7 +49,7 @@ ENDED = "ended"
 SYNTHETIC = "synthetic"
 """Those of them that were synthetic."""
 DEVICE_GAUGES = frozenset(metric.sql for metric in (GPU_LOST, GPU_REMAP_FAILED, GPU_REMAP_PENDING))
-GAUGES = DEVICE_GAUGES | {ENGINE_WAITING.sql, KV_OCCUPANCY.sql, OLDEST_AGE.sql}
+GAUGES = DEVICE_GAUGES | {ENGINE_WAITING.sql, KV_OCCUPANCY.sql, OLDEST_AGE.sql, TTFT_PREDICTED.sql}
 COUNTERS = frozenset(
     metric.sql for metric in (REQUESTS, ABANDONED, BROKEN_STREAMS, ENGINE_PREEMPTIONS, GPU_THROTTLE, GPU_ERRORS)
 )

@@ -15,6 +15,7 @@ from sidecar.address import Address, UnixPath
 from sidecar.configuration import tls_options
 from sidecar.configuration.plan import Plan
 from sidecar.engine import scrape
+from sidecar.guarding.queue_guard import SHEDDING, Shedding
 from sidecar.http.http_head import CLASS_HEADER
 from sidecar.otlp_settings import ExportSettings
 from sidecar.polling.poller import split_url
@@ -63,6 +64,7 @@ class Options:
     drain_s: float = limits.DRAIN_S
     admin_token: str | None = None
     inject_usage: Mode = "auto"
+    shed: Shedding = "shadow"
     gpu: bool = True
     visible_gpus: str | None = None
     presented: Presented | None = None
@@ -84,6 +86,7 @@ class Options:
             class_header=self.class_header,
             max_models=self.max_models,
             sample_ratio=self.sample_ratio,
+            shed=self.shed,
             scrape=self.scrape.on,
             gpu=self.gpu,
             visible_gpus=self.visible_gpus,
@@ -129,6 +132,7 @@ def options_of(given: argparse.Namespace, environ: Mapping[str, str]) -> Options
         connect_s=settings.number("--connect-timeout", given.connect_timeout, low=0.01),
         drain_s=settings.number("--drain-timeout", given.drain_timeout, low=0),
         inject_usage=given.inject_usage,
+        shed=given.shed,
         gpu=given.gpu == "auto",
         visible_gpus=environ.get("CUDA_VISIBLE_DEVICES"),
         admin_token=token,
@@ -209,6 +213,7 @@ def _check_words(given: argparse.Namespace) -> None:
     for flag, word, right in (
         ("--host-header", given.host_header, ("keep", "upstream")),
         ("--inject-usage", given.inject_usage, MODES),
+        ("--shed", given.shed, SHEDDING),
         ("--on-disconnect", given.on_disconnect, ("cancel", "drain")),
         ("--gpu", given.gpu, ("auto", "off")),
     ):

@@ -7,6 +7,7 @@ from typing import Literal
 
 from sidecar import limits
 from sidecar.engine.engine_latencies import ENGINE
+from sidecar.guarding.queue_guard import Shedding
 from sidecar.http.http_head import CLASS_HEADER
 from sidecar.otlp_settings import ExportSettings
 from sidecar.telling.emit import resource_attributes
@@ -43,6 +44,7 @@ class Plan:
     class_header: str = CLASS_HEADER
     max_models: int = limits.MAX_MODELS
     sample_ratio: float = 1.0
+    shed: Shedding = "shadow"
     models: bool = True
     scrape: bool = True
     gpu: bool = True

@@ -15,6 +15,7 @@ from slo.signals import (
     CLASS,
     E2E,
     GOOD,
+    GUARDED,
     OBJECTIVE,
     OBJECTIVE_HASH,
     OUTCOME,
@@ -30,6 +31,8 @@ from slo.signals import (
     TPOT,
     TTFT,
     TTFT_BY_PROMPT,
+    TTFT_PREDICTION_ERROR,
+    VERDICT,
 )
 
 
@@ -48,7 +51,9 @@ class ModelSeries:
 
     __slots__ = (
         "_by_prompt",
+        "_guarded",
         "_named",
+        "_prediction_error",
         "_requests",
         "_tally",
         "_tokens",
@@ -68,6 +73,8 @@ class ModelSeries:
         self._requests: dict[tuple[str, str | None], Counter] = {}
         self._tokens: dict[str, Counter] = {}
         self._by_prompt: list[Latency | None] = [None] * len(PROMPT_STRATA)
+        self._guarded: dict[tuple[str, bool], Counter] = {}
+        self._prediction_error: Latency | None = None
         self.by_objective: dict[int, Events] = {}  # those that `judge_by` was told of, by their identity
 
     def requests(self, outcome: str, request_class: str | None = None) -> Counter:
@@ -94,6 +101,27 @@ class ModelSeries:
             named: Attributes = (*self._named, (PROMPT_TOKENS, PROMPT_STRATA[place]))
             found = self._by_prompt[place] = self._tally.latency(TTFT_BY_PROMPT, named)
         return found
+
+    @property
+    def prediction_error(self) -> Latency:
+        """How far off the predictions of first tokens were."""
+        if self._prediction_error is None:
+            self._prediction_error = self._tally.latency(TTFT_PREDICTION_ERROR, self._named)
+        return self._prediction_error
+
+    def guarded(self, verdict: str, *, good: bool) -> Counter:
+        """Streams of which the queue guard said this, and whose first token came in time or did not."""
+        found = self._guarded.get((verdict, good))
+        if found is None:
+            named: Attributes = (*self._named, (VERDICT, verdict), (RESULT, GOOD if good else BAD))
+            found = self._guarded[verdict, good] = self._tally.counter(GUARDED, named)
+        return found
+
+    def introduce_verdicts(self, verdicts: tuple[str, ...]) -> None:
+        """Make their counters exist."""
+        for verdict in verdicts:
+            self.guarded(verdict, good=True)
+            self.guarded(verdict, good=False)
 
     def judge_by(self, objective: Objective, digest: str | None) -> Events:
         """Count the events of an objective under its hash; None: nowhere, since another has replaced it."""

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple, TypeAlias
 
+from sidecar.guarding.queue_guard import Promise
 from sidecar.said.exchange import Exchange
 from sidecar.said.record import Outcome, Record
 from slo.objective import Match, Objective
@@ -44,7 +45,8 @@ _AVAILABLE: dict[Outcome, bool] = {"ok": True, "no_output": True, "error": False
 class Rule:
     """An objective ready to judge by. `limit_ns`: the threshold of ttft, tpot and e2e; `limit`: that of kv_occupancy
     (share) and queue (requests). `waits_ns`: how long a request, whole or streamed, may lack what the objective asks
-    for, after t0 or, of tpot, after its last token; None for ever. `takes_all`: every request belongs to it."""
+    for, after t0 or, of tpot, after its last token; None for ever. `takes_all`: every request belongs to it.
+    `promise`: what a ttft objective says of a first token."""
 
     objective: Objective
     signal: str
@@ -53,6 +55,7 @@ class Rule:
     takes_all: bool = False
     min_tokens: int = 0
     limit: float = math.inf
+    promise: Promise | None = None
 
 
 Verdict: TypeAlias = tuple[Objective, bool, int]
@@ -91,6 +94,7 @@ def _rule(objective: Objective) -> Rule:
         waits_ns=waits_ns[signal],
         takes_all=objective.match == Match(),
         min_tokens=objective.min_tokens,
+        promise=Promise(limit_ns, float(objective.goal)) if signal == _TTFT and limit_ns is not None else None,
     )
 
 

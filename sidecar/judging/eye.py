@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from sidecar.counting.exemplar import Trace
 from sidecar.counting.series import Events, ModelSeries
 from sidecar.counting.tally import Attributes, Number, Tally
+from sidecar.guarding.queue_guard import Fate, Promise, Queued, QueueGuard, loosest
 from sidecar.http.http_head import RequestHead
 from sidecar.judging.backlog import Backlog
 from sidecar.judging.deadline_timer import NEVER_NS, DeadlineTimer
@@ -46,6 +47,7 @@ from slo.signals import (
     SLO_EVENTS,
     SYNTHETIC_CLASS,
     TTFT,
+    TTFT_PREDICTED,
     UNKNOWN_MODEL,
     UNPARSED,
     USAGE_ASKED,
@@ -75,6 +77,7 @@ class Eye:
         self.overload_429 = False
         self.exports_spans = True
         self.usage = UsagePolicy()
+        self.guard: QueueGuard | None = QueueGuard("shadow")
         self.last_token_ns = self.busy_since_ns = 0
         self._ended, self._class_header = ended, class_header
         self._classes: frozenset[str] = frozenset((SYNTHETIC_CLASS,))
@@ -84,7 +87,9 @@ class Eye:
         self._series: dict[str, ModelSeries] = {}
         self._rules: tuple[Rule, ...] = ()
         self._matching: Callable[..., tuple[Rule, ...]] = functools.partial(matching, ())
-        self._sizes_matter = False
+        self._sizes_matter = self._is_guarding = False
+        self._latest_rules: tuple[Rule, ...] = ()
+        self._latest_promise: Promise | None = None
         self._state = StateSeconds(())
         self._in_flight: set[Watch] = set()
         self._begun: list[Watch] = []  # whose timers have still to be set
@@ -103,6 +108,7 @@ class Eye:
         self._rules = rules(self._objectives)
         self._matching = functools.lru_cache(MAX_KINDS)(functools.partial(matching, self._rules))
         self._sizes_matter = any(rule.objective.match.prompt_bytes is not None for rule in self._rules)
+        self._is_guarding = any(rule.promise is not None for rule in self._rules)
         self._state = StateSeconds(self._rules)
         self._classes = frozenset((*(spec.classes if spec is not None else ()), SYNTHETIC_CLASS))
         self._hashes = {id(objective): (objective, objective.hash) for objective in self._objectives}
@@ -130,6 +136,8 @@ class Eye:
                     self._events_of(series, objective)
                     if objective.signal in OVERDUE_SIGNALS:
                         self.tally.latency(CENSORED, ((REQUEST_MODEL, model), (SIGNAL, objective.signal)))
+                    if objective.signal == TTFT.sql and self.guard is not None:
+                        series.introduce_verdicts(self.guard.verdicts)
 
     def _series_of(self, label: str) -> ModelSeries:
         series = self._series.get(label)
@@ -190,6 +198,41 @@ class Eye:
         for watch in begun:
             if watch in self._in_flight:
                 self.look(self.timer.set, watch)
+
+    def queue(self, ask: dialects.Ask, judged_by: tuple[Rule, ...], at_ns: int, *, may_refuse: bool) -> Queued | None:
+        """Let a request wait for its first token in the guard's eyes too, unless that refuses it; it `may_refuse` one
+        that has not gone on. None where nothing is promised of any first token."""
+        if self.guard is None or not self._is_guarding:
+            return None
+        promise = self._promise_of(judged_by) if ask.stream else None
+        newcomer = Queued(ask.prompt_bytes, at_ns, promise, streams=ask.stream)
+        return self.guard.join(newcomer, may_refuse=may_refuse)
+
+    def _promise_of(self, judged_by: tuple[Rule, ...]) -> Promise | None:
+        """What a request that is judged by these is promised of its first token."""
+        if judged_by is not self._latest_rules:  # nearly all requests are of one kind
+            self._latest_rules = judged_by
+            self._latest_promise = loosest(rule.promise for rule in judged_by)
+        return self._latest_promise
+
+    def first_token(self, watch: Watch, verdicts: Iterable[Verdict], queued: Queued | None, at_ns: int) -> None:
+        """Count what a first token decided of a request, which waited in the queue if it is `queued`."""
+        series = self._series.get(label := self.labels.of(watch.model)) or self._series_of(label)
+        self._count(series, watch, verdicts)
+        if queued is not None and self.guard is not None:
+            self._came_of(series, self.guard.first_token(queued, at_ns))
+
+    def unqueue(self, watch: Watch, queued: Queued, at_ns: int) -> None:
+        """A request that is over without a token waits no longer."""
+        if self.guard is not None:
+            self._came_of(self._series_of(watch.label), self.guard.leave(queued, at_ns))
+
+    def _came_of(self, series: ModelSeries, fate: Fate | None) -> None:
+        """Count what came of what the guard had said."""
+        if fate is not None:
+            series.guarded(fate.verdict, good=fate.good).count += 1
+            if fate.error_s is not None:
+                series.prediction_error.record(fate.error_s)
 
     def count(self, watch: Watch, verdicts: Iterable[Verdict]) -> None:
         """Count what was judged of a request."""
@@ -339,4 +382,6 @@ class Eye:
         if self._in_flight:
             since_ns = max(self.last_token_ns, self.busy_since_ns)
             found.append(Number(LAST_TOKEN_AGE, (), max(0, now_ns - since_ns) / 1e9))
+        if self.guard is not None and self._is_guarding and (outlook_s := self.guard.outlook_s(now_ns)) is not None:
+            found.append(Number(TTFT_PREDICTED, (), outlook_s))
         return found

@@ -7,8 +7,9 @@ the judge that knows its deadlines; lets go of all of it once the request is ove
 import random
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from sidecar.guarding.queue_guard import Queued
 from sidecar.http.http_head import TRACEPARENT, RequestHead, ResponseHead
 from sidecar.http.trace_context import child_of, root
 from sidecar.judging.deadline_timer import NEVER_NS
@@ -32,6 +33,13 @@ REQUEST_ID = b"x-request-id"
 STREAM = b'"stream"'  # stands in every body that may be asked for its usage (`in` would first take it for a number)
 
 
+class Shed(NamedTuple):
+    """That a request is refused: the dialect of its client, who may come again after so long."""
+
+    dialect: dialects.Dialect
+    retry_s: int
+
+
 class Watch:
     """The eye on one request: from its head to its end."""
 
@@ -44,7 +52,9 @@ class Watch:
         "_first_seen",
         "_glimpse",
         "_judge",
+        "_may_refuse",
         "_off",
+        "_queued",
         "armed_ns",
         "catch_up",
         "context",
@@ -64,8 +74,9 @@ class Watch:
         self._ask: dialects.Ask | None = None
         self._exchange: Exchange | None = None
         self._judge: Judge | None = None
+        self._queued: Queued | None = None
         self._answer: tuple[ResponseHead, int] | None = None  # the exchange is told of it with what follows
-        self._first_seen = self._off = self.violated = False
+        self._first_seen = self._off = self._may_refuse = self.violated = False
         self.armed_ns = NEVER_NS
         # A shell that tells of the answer's reads later than they came sets this; it must not raise.
         self.catch_up: Callable[[], None] = _nothing
@@ -126,8 +137,30 @@ class Watch:
         self.model = ask.model
         self.kv_at_arrival = self.kv_max = eye.kv_occupancy
         self._exchange = exchange = Exchange(ask, at_ns, overload_429=eye.overload_429)
-        self._judge = Judge(eye.rules_of(ask, self.request_class), exchange)
+        rules = eye.rules_of(ask, self.request_class)
+        self._judge = Judge(rules, exchange)
         eye.begin(self, at_ns)
+        self._queued = eye.queue(ask, rules, at_ns, may_refuse=self._may_refuse)
+
+    @property
+    def may_be_shed(self) -> bool:
+        """Whether `shed` is to be asked before the last of the request goes on."""
+        guard = self._eye.guard
+        return guard is not None and guard.is_pressed
+
+    def shed(self, at_ns: int, body: bytes | None = None) -> Shed | None:
+        """As `came` of a whole `body`, or as `held`; and how the queue guard refuses the request, if it does. Never
+        raises."""
+        self._eye.backlog.settle()
+        self._may_refuse = True
+        if body is None:
+            self._eye.look(self.held, at_ns)
+        else:
+            self._eye.look(self.came, body, at_ns)
+        queued, exchange = self._queued, self._exchange
+        if queued is None or exchange is None or queued.verdict != "shed":
+            return None
+        return Shed(exchange.ask.dialect, queued.retry_s)
 
     def _glimpsed(self, *, whole: bool) -> dialects.Ask:
         """What the kept pieces of the body ask."""
@@ -240,7 +273,8 @@ class Watch:
         self._eye.last_token_ns = max(self._eye.last_token_ns, at_ns)
         if not self._first_seen and self._judge is not None:
             self._first_seen = True
-            self._eye.count(self, self._judge.first_token())
+            first_ns = self._exchange.first_token_at_ns if self._exchange is not None else None
+            self._eye.first_token(self, self._judge.first_token(), self._queued, first_ns or at_ns)
             self._eye.timer.set(self)
 
     def complete(self, at_ns: int, framed: bool) -> None:
@@ -287,11 +321,15 @@ class Watch:
 
     def _over(self, record: Record | None) -> None:
         """Let go of all that is held for the request, even should a fault keep it from being counted."""
-        judge = self._judge
+        judge, queued = self._judge, self._queued
         self.catch_up = _nothing
         self._exchange = self._judge = self._answer = None
         self._off = True
-        self._eye.end(self, record, judge)
+        try:
+            self._eye.end(self, record, judge)
+        finally:
+            if queued is not None and not self._first_seen:
+                self._eye.unqueue(self, queued, queued.at_ns if record is None else record.ended_at_ns)
 
     # What the timer and the gauges ask.
 
@@ -343,6 +381,7 @@ class Watch:
             self.kv_at_arrival,
             self.kv_max,
             self.violated,
+            *(() if self._queued is None else (self._queued.verdict, self._queued.predicted_s)),
         )
 
 

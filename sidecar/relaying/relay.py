@@ -12,24 +12,23 @@ that has no body. A completion never runs twice.
 
 import asyncio
 import time
+from functools import partial
 
 from sidecar import limits
 from sidecar.http.http_head import Headers, RequestHead, ResponseHead, forwarded_response, interim_response
 from sidecar.http.http_read import BadAnswerError, ResponseReader, may_be_head
+from sidecar.judging.backlog import Act
 from sidecar.judging.eye import Eye
 from sidecar.judging.watch import Watch
 from sidecar.relaying.client import Client, Leftovers
 from sidecar.relaying.fast_path import FastPath
-from sidecar.relaying.own_answer import error_answer
+from sidecar.relaying.own_answer import BROKE_OFF, NOT_HTTP, UNREACHABLE, Answer, error_answer, overload_answer
 from sidecar.relaying.upload import Upload
 from sidecar.said.record import CONNECT_TIMEOUT
 from sidecar.transport.upstream import Connection, Pool, why_unreachable
 from sidecar.usage.usage_pass import UsagePass, unsized
 
 REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
-UNREACHABLE = "The server behind this proxy cannot be reached."
-BROKE_OFF = "The server behind this proxy closed the connection without an answer."
-NOT_HTTP = "The server behind this proxy gave no valid answer."
 
 _BEFORE_HEAD, _PASS, _UNCHUNK, _FILTER, _TUNNEL = range(5)
 
@@ -83,7 +82,9 @@ class Relay:
 
     def flush(self) -> None:
         """Send what has gathered, in one write."""
-        if self._connection is None:
+        if self._upload.shed is not None:
+            self._end_early(partial(overload_answer, self._upload.shed), Watch.refused, 503)
+        elif self._connection is None:
             if self._upload.unsent_bytes > limits.UNSENT_BYTES:
                 self._client.hold_upload(hold=True)
         elif data := self._upload.take():
@@ -278,30 +279,25 @@ class Relay:
 
     def _fail(self, message: str, error_type: str) -> None:
         """The server failed us: say so if the answer has not begun, else break it off visibly."""
-        if self._done:
-            return
-        self._release()
-        if self._watch is not None:
-            self._backlog.note(self._watch.lost, time.monotonic_ns(), error_type)
-        self._end_with(504 if error_type == CONNECT_TIMEOUT else 502, message, kind=error_type)
+        answer = partial(error_answer, 504 if error_type == CONNECT_TIMEOUT else 502, message, kind=error_type)
+        self._end_early(answer, Watch.lost, error_type)
 
     def refuse(self, status: int, message: str) -> None:
         """The client's request went wrong on its way."""
+        answer = partial(error_answer, status, message, kind="invalid_request_error")
+        self._end_early(answer, Watch.refused, status)
+
+    def _end_early(self, answer: Answer, tell: Act, why: object) -> None:
         if self._done:
             return
         self._release()
         if self._watch is not None:
-            self._backlog.note(self._watch.refused, time.monotonic_ns(), status)
-        self._end_with(status, message, kind="invalid_request_error")
-
-    def _end_with(self, status: int, message: str, *, kind: str) -> None:
+            self._backlog.note(tell, self._watch, time.monotonic_ns(), why)
         keep = False
         if self._mode == _BEFORE_HEAD:
             keep = self._may_keep()
-            answer = error_answer(status, message, kind=kind, minor=self._head.minor, keep=keep)
-            if self._head.method == b"HEAD":
-                answer = answer[: answer.find(b"\r\n\r\n") + 4]
-            self._client.out.write(answer)
+            said = answer(minor=self._head.minor, keep=keep)
+            self._client.out.write(said if self._head.method != b"HEAD" else said[: said.find(b"\r\n\r\n") + 4])
         elif self._endless:
             self._client.cut()
             return
@@ -377,8 +373,10 @@ class Relay:
         if self._connecting is not None:
             self._connecting.cancel()
         connection, self._connection = self._connection, None
-        if connection is not None:
+        if connection is not None and self._upload.writes:
             connection.abort()
+        elif connection is not None:
+            self._pool.give(connection)
 
     # Back-pressure.
 

@@ -7,14 +7,14 @@ completion before it has the whole request.
 
 from sidecar.http.http_head import Headers, RequestHead, chunk, forwarded_request, last_chunk
 from sidecar.judging.backlog import Backlog
-from sidecar.judging.watch import STREAM, Watch
+from sidecar.judging.watch import STREAM, Shed, Watch
 from sidecar.said.dialects import LOOK_BYTES
 from sidecar.usage.usage_ask import resized
 
 
 class Upload:
     """One request, head, body and trailers. `whole`: all of it has come; `writes`: how often some of it was given
-    out; `unsent_bytes`: how much waits to be."""
+    out; `unsent_bytes`: how much waits to be; `shed`: the queue guard refuses it, and nothing more is given out."""
 
     __slots__ = (
         "_backlog",
@@ -29,6 +29,7 @@ class Upload:
         "_unsent",
         "_watch",
         "_whole_at_ns",
+        "shed",
         "unsent_bytes",
         "whole",
         "writes",
@@ -45,6 +46,7 @@ class Upload:
         self._whole_at_ns: int | None = None
         self.unsent_bytes = self.writes = 0
         self.whole = self._is_headed = False
+        self.shed: Shed | None = None
         self._is_decided = watch is None  # whether it is to be held
 
     def begin(self, *, prefix: bytes, host: bytes | None) -> None:
@@ -54,6 +56,9 @@ class Upload:
     def at_once(self, body: bytes, at_ns: int) -> None:
         """All of a request that is framed by its length, if it has a body: it came whole, at `at_ns`."""
         head, watch = self._head, self._watch
+        if watch is not None and watch.may_be_shed and (shed := watch.shed(at_ns, body)) is not None:
+            self.shed, self.whole = shed, True
+            return
         self._sole, self.whole, self._whole_at_ns, self._is_decided = body, True, at_ns, True
         if watch is not None and body.find(STREAM) >= 0 and watch.may_ask(head):
             text = watch.asking(body)
@@ -76,9 +81,13 @@ class Upload:
 
     def end(self, trailers: Headers, at_ns: int) -> None:
         """The last of it came at `at_ns`."""
+        watch = self._watch
+        if watch is not None and watch.may_be_shed and (shed := watch.shed(at_ns)) is not None:
+            self.shed, self.whole = shed, True
+            return
         held = self._holding()
-        if held is not None and self._watch is not None:
-            body = self._watch.asking(bytes(held))
+        if held is not None and watch is not None:
+            body = watch.asking(bytes(held))
             self._let_go(resized(self._head, len(body)), body)
         if self._head.chunked:
             self._queue(last_chunk(trailers))

@@ -15,6 +15,7 @@ import orjson
 
 from sidecar.said import dialects_native as native
 from sidecar.said import dialects_openai as openai
+from sidecar.said import overload
 from sidecar.said.facts import Event, Json, name
 
 LOOK_BYTES = 65_536
@@ -31,7 +32,7 @@ class Dialect:
     `generates`: whether a body asks for an answer; None: each does. `streams`: what the path itself says about
     streaming; None leaves it to the body, whose silence means `streams_by_default`. `ends`: whether a whole stream
     always carries an end mark or a finish reason. `refine`, of a path that several servers share: which of them it is,
-    by the keys of the body.
+    by the keys of the body. `overload`: the body that tells a client so, of a message.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Dialect:
     overload_429: bool = False
     path_model: str | None = None
     refine: "Callable[[Json], Dialect] | None" = None
+    overload: Callable[[str], Json] = overload.openai
 
 
 class Ask(NamedTuple):
@@ -99,9 +101,14 @@ RESPONSES = Dialect(
     "openai.responses", "chat", openai.responses_event, openai.responses_answer, model=openai.responses_model
 )
 ANTHROPIC = Dialect(
-    "anthropic.messages", "chat", native.anthropic_event, native.anthropic_answer, model=native.anthropic_model
+    "anthropic.messages",
+    "chat",
+    native.anthropic_event,
+    native.anthropic_answer,
+    model=native.anthropic_model,
+    overload=overload.anthropic,
 )
-TGI = Dialect("tgi", "text_completion", native.tgi_event, native.tgi_event, overload_429=True)
+TGI = Dialect("tgi", "text_completion", native.tgi_event, native.tgi_event, overload_429=True, overload=overload.tgi)
 TGI_STREAM = replace(TGI, streams=True)
 TGI_WHOLE = replace(TGI, streams=False)
 TGI_ROOT = replace(TGI, generates=lambda body: "inputs" in body)
@@ -113,9 +120,12 @@ OLLAMA_CHAT = Dialect(
     framing="ndjson",
     generates=_ollama_generates,
     streams_by_default=True,
+    overload=overload.plain,
 )
 OLLAMA_GENERATE = replace(OLLAMA_CHAT, name="ollama.generate", operation="text_completion")
-LLAMACPP = Dialect("llamacpp", "text_completion", native.llamacpp_event, native.llamacpp_event)
+LLAMACPP = Dialect(
+    "llamacpp", "text_completion", native.llamacpp_event, native.llamacpp_event, overload=overload.llamacpp
+)
 SGLANG = Dialect(
     "sglang",
     "text_completion",
@@ -132,6 +142,7 @@ TRITON = Dialect(
     model=native.triton_model,
     ends=False,
     streams=False,
+    overload=overload.plain,
 )
 TRITON_STREAM = replace(TRITON, streams=True)
 

@@ -10,6 +10,9 @@ from sidecar.http.trace_context import SpanContext
 CONNECT_TIMEOUT = "connect_timeout"
 """The error type of the one limit of ours at which a request ends that its client still waits for."""
 
+IN_TIME = "in_time"
+"""What the queue guard says of nearly every request, and of those that it has nothing to say of."""
+
 Outcome = Literal["ok", "no_output", "cancelled", "error", "rejected", "quota", "timeout", "client_error"]
 
 
@@ -51,7 +54,8 @@ class Record(NamedTuple):
 
 
 class EndedRequest(NamedTuple):
-    """All that a span says of a request; `start_unix_ns` is wall time, the rest of the times hang on it.
+    """All that a span says of a request; `start_unix_ns` is wall time, the rest of the times hang on it. `verdict`: the
+    queue guard's.
 
     (A named tuple: made for each request, it costs a third of a frozen dataclass.)
     """
@@ -64,6 +68,8 @@ class EndedRequest(NamedTuple):
     kv_at_arrival: float | None
     kv_max: float | None
     violated: bool
+    verdict: str = IN_TIME
+    predicted_ttft_s: float | None = None
 
 
 def outcome_of_status(status: int | None, *, overload: bool) -> Outcome | None:

@@ -24,6 +24,7 @@ from sidecar.engine.engines import Engine
 from sidecar.engine.metrics_text import Page
 from sidecar.engine.scrape import ServerSample
 from sidecar.gpus.gpu import GpuPoller
+from sidecar.guarding.queue_guard import QueueGuard
 from sidecar.judging.deadline_timer import DeadlineTimer
 from sidecar.judging.eye import Eye
 from sidecar.judging.labels import ModelLabels
@@ -255,6 +256,7 @@ def eye_of(plan: Plan, loop: asyncio.AbstractEventLoop, emitter: Emitter) -> Eye
         class_header=plan.class_header.lower().encode(),
     )
     eye.exports_spans = emitter.wants_spans
+    eye.guard = None if plan.shed == "off" else QueueGuard(plan.shed)
     return eye
 
 

@@ -10,7 +10,7 @@ import functools
 import struct
 from collections.abc import Callable
 
-from sidecar.said.record import EndedRequest, Record
+from sidecar.said.record import IN_TIME, EndedRequest, Record
 from sidecar.telling import otlp_wire as wire
 from slo import signals
 
@@ -37,6 +37,7 @@ _SHARED = (
     signals.CLASS,
     signals.TOKEN_COUNT_SOURCE,
     signals.DIALECT,
+    signals.VERDICT,
 )
 _INPUT_TOKENS = wire.integer_attribute(_ATTRIBUTES, signals.INPUT_TOKENS)
 _OUTPUT_TOKENS = wire.integer_attribute(_ATTRIBUTES, signals.OUTPUT_TOKENS)
@@ -51,6 +52,7 @@ def _double(key: str) -> Callable[[float], bytes]:
 _TTFT, _TPOT, _E2E = _double(signals.LATENCY_TTFT), _double(signals.LATENCY_TPOT), _double(signals.LATENCY_E2E)
 _FIRST_ANSWER, _LONGEST_GAP = _double(signals.TIME_TO_FIRST_ANSWER), _double(signals.LONGEST_GAP)
 _KV_AT_ARRIVAL, _KV_MAX = _double(signals.KV_AT_ARRIVAL), _double(signals.KV_MAX)
+_PREDICTED_TTFT = _double(signals.PREDICTED_TTFT)
 
 
 def encode(ended: EndedRequest) -> bytes:
@@ -76,6 +78,8 @@ def encode(ended: EndedRequest) -> bytes:
         fields.append(_KV_AT_ARRIVAL(ended.kv_at_arrival))
     if ended.kv_max is not None:
         fields.append(_KV_MAX(ended.kv_max))
+    if ended.predicted_ttft_s is not None:
+        fields.append(_PREDICTED_TTFT(ended.predicted_ttft_s))
     if ended.request_id is not None:
         fields.append(wire.attribute(_ATTRIBUTES, signals.REQUEST_ID, ended.request_id))
     return wire.block(_ITEM, b"".join(fields))
@@ -95,6 +99,7 @@ def _in_common(ended: EndedRequest) -> tuple[wire.Value | None, ...]:
         ended.request_class,
         record.token_count_source,
         record.dialect,
+        None if ended.verdict == IN_TIME else ended.verdict,
     )
 
 

@@ -7,6 +7,8 @@
     FIRSTTOKEN_TOKEN_FILE       file with the token that a non-loopback admin address needs, and that lets a request
                                 from elsewhere name its class
     FIRSTTOKEN_SCRAPE           auto reads the app's own /metrics and /v1/models from within, off asks the app nothing
+    FIRSTTOKEN_SHED             shadow predicts first tokens and says which will be late, off does not: an app's own
+                                middleware refuses nobody
     FIRSTTOKEN_GPU              auto reads GPUs through NVML where there are any, off does not
     FIRSTTOKEN_ENGINE, _SCRAPE_INTERVAL, _OTLP_ENDPOINT, _SAMPLE, _CLASS_HEADER, _MAX_MODELS     as the sidecar's flags
     OTEL_*                      as the sidecar
@@ -116,6 +118,7 @@ def read(environ: Mapping[str, str]) -> Setup:
         class_header=environment.word("CLASS_HEADER", CLASS_HEADER),
         max_models=int(environment.number("MAX_MODELS", limits.MAX_MODELS, low=1, high=10_000)),
         sample_ratio=environment.number("SAMPLE", 1.0, low=0, high=1),
+        shed="off" if environment.one_of("SHED", "shadow", "off") == "off" else "shadow",
         models=asks_app,
         scrape=asks_app,
         gpu=environment.one_of("GPU", "auto", "off") == "auto",

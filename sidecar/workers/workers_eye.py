@@ -22,7 +22,19 @@ from sidecar.judging.eye import Eye
 from sidecar.otlp_settings import Lane
 from sidecar.workers.worker_pipe import Report, State
 from slo.objective import Spec
-from slo.signals import HEARTBEAT, LAST_TOKEN_AGE, OLDEST_AGE, REQUEST_MODEL, SLO_EVENTS, WORKER_DEATHS, WORKERS
+from slo.signals import (
+    HEARTBEAT,
+    LAST_TOKEN_AGE,
+    OLDEST_AGE,
+    REQUEST_MODEL,
+    SLO_EVENTS,
+    TTFT_PREDICTED,
+    WORKER_DEATHS,
+    WORKERS,
+)
+
+_LONGEST = frozenset((OLDEST_AGE.name, TTFT_PREDICTED.name))
+"""Gauges that are as long as in the worker where they are longest."""
 
 
 class Heard:
@@ -147,9 +159,9 @@ class WorkersEye:
             if number.metric.name != LAST_TOKEN_AGE.name:
                 key = number.metric.name, number.attributes
                 before = sums[key].value if key in sums else 0
-                both = max(before, number.value) if number.metric.name == OLDEST_AGE.name else before + number.value
+                both = max(before, number.value) if number.metric.name in _LONGEST else before + number.value
                 sums[key] = replace(number, value=both)
-        self._shown = sums
+        self._shown = {key: number for key, number in sums.items() if number.metric.name != TTFT_PREDICTED.name}
         found = [*sums.values(), Number(WORKERS, (), len(self._last))]
         if self.in_flight:
             since_ns = max(self._last_token_ns, self._busy_since_ns)

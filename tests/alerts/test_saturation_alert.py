@@ -29,6 +29,7 @@ def occupancy(instance: str = "a", rank: str = "0") -> str:
 PREEMPTIONS, WAITING, ENDED = (of(name) for name in ("engine_preemptions_total", "engine_waiting", "requests_total"))
 A, NOBODY = {'{instance="a"}': 1.0}, dict[str, float]()
 OLDEST = of("requests_oldest_age_seconds")
+PREDICTED = of("time_to_first_token_predicted_seconds")
 SYNTHETIC = of("requests_total", more=',class="synthetic"')
 FULL = {occupancy(): "0.97x80", PREEMPTIONS: "0+1x80"}
 
@@ -58,6 +59,11 @@ GROWING = {
     "it drains in time, and the oldest waits": ({WAITING: "0+1x80", ENDED: "0+9000x80", OLDEST: "9x80"}, A),
     "nobody counts, and the oldest waits": ({WAITING: "0+1x80", OLDEST: "9x80"}, A),
     "nobody counts, and the oldest waits no longer than it may": ({WAITING: "0+1x80", OLDEST: "0.4x80"}, NOBODY),
+    "it drains in time, and the next first token is predicted late": (
+        {WAITING: "0+1x80", ENDED: "0+9000x80", PREDICTED: "9x80"},
+        A,
+    ),
+    "nobody counts, and the next first token is predicted in time": ({WAITING: "0+1x80", PREDICTED: "0.4x80"}, NOBODY),
     "most of what ends is synthetic": ({WAITING: "0+1x80", ENDED: "0+10x80", SYNTHETIC: "0+11x80"}, NOBODY),
     "nothing ends at all": ({WAITING: "0+1x80", ENDED: "0x80"}, A),
     "four wait": ({WAITING: "0x60 1 2 3 4 4x16", ENDED: "0x80"}, NOBODY),

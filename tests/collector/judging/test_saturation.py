@@ -150,6 +150,13 @@ class TestGrowingQueue:
         oldest = [gauges(signals.OLDEST_AGE, lambda _, s=s: s, model=m) for m, s in (("m", 0), ("n", 9))]  # type: ignore[misc]
         assert states(told(*rows, *oldest)) == {(QUEUE_GROWING, "firing")}
 
+    def test_one_that_drains_in_time_but_lets_expect_a_late_first_token_fires(self) -> None:
+        rows = gauges(signals.ENGINE_WAITING, growing()), counts(signals.REQUESTS, lambda _: 3000.0)
+        assert told(*rows, gauges(signals.TTFT_PREDICTED, lambda _: 0.4)) == []
+        (one,) = told(*rows, gauges(signals.TTFT_PREDICTED, lambda _: 9.0))
+        assert one.state == "firing"
+        assert "a first token in 9 s by the sidecar's prediction" in dict(one.annotations)["description"]
+
     def test_nor_is_it_without_a_promise_on_the_first_token(self) -> None:
         text = "service: chat\nobjectives:\n  - {name: up, signal: availability, target: 99%}\n"
         rows = gauges(signals.ENGINE_WAITING, growing()), counts(signals.REQUESTS, lambda _: 10)

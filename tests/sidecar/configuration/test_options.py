@@ -85,6 +85,9 @@ def test_one_process_serves_unless_told_otherwise() -> None:
 
 def test_counts_are_asked_for_where_that_is_known_to_be_safe_unless_told_otherwise() -> None:
     assert options().inject_usage == "auto"
+    assert options().shed == "shadow"
+    assert options("--shed", "on").plan().shed == "on"
+    assert options(FIRSTTOKEN_SHED="off").shed == "off"
     assert options("--inject-usage", "on").inject_usage == "on"
     assert not options().manners.drain_disconnected
     assert options("--on-disconnect", "drain").manners.drain_disconnected
@@ -145,6 +148,7 @@ BAD = {
     "a class header that none can be": ([*UP, "--class-header", "my class"], "no header can have this name"),
     "an unknown way with those who leave": ([*UP, "--on-disconnect", "wait"], "use cancel or drain"),
     "an unknown way with counts": ([*UP, "--inject-usage", "yes"], "use auto, on or off"),
+    "an unknown way to shed": ([*UP, "--shed", "yes"], "use shadow, on or off"),
     "no workers": ([*UP, "--workers", "0"], "--workers 0: write a number from 1 to 64"),
     "more workers than there may be": ([*UP, "--workers", "65"], "from 1 to 64"),
     "half a byte": ([*UP, "--max-body", "1.5"], "--max-body 1.5: write a whole number"),

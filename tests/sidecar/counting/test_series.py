@@ -7,6 +7,7 @@ from slo.signals import (
     BROKEN_STREAMS,
     CLASS,
     E2E,
+    GUARDED,
     OBJECTIVE,
     OBJECTIVE_HASH,
     OUTCOME,
@@ -21,6 +22,8 @@ from slo.signals import (
     TPOT,
     TTFT,
     TTFT_BY_PROMPT,
+    TTFT_PREDICTION_ERROR,
+    VERDICT,
 )
 from tests.sidecar.rig import spec
 
@@ -111,3 +114,16 @@ def test_a_first_token_is_measured_by_how_long_the_prompt_was(tokens: int, strat
         (M, (PROMPT_TOKENS, stratum))
     ]
     assert stratum in PROMPT_STRATA
+
+
+def test_what_the_queue_guard_says_is_counted_by_what_became_of_it() -> None:
+    tally, series = made()
+    series.introduce_verdicts(("in_time", "shed"))
+    series.guarded("shed", good=False).count += 3
+    assert {number.attributes[1:]: number.value for number in tally.totals() if number.metric is GUARDED} == {
+        ((VERDICT, verdict), (RESULT, result)): 3 if (verdict, result) == ("shed", "bad") else 0
+        for verdict in ("in_time", "shed")
+        for result in ("good", "bad")
+    }
+    series.prediction_error.record(0.25)
+    assert series.prediction_error is tally.latency(TTFT_PREDICTION_ERROR, (M,))

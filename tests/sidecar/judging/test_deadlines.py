@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecar.guarding.queue_guard import Promise
 from sidecar.judging.deadlines import MAX_HELD_S, Judge, Rule, Seconds, StateSeconds, Verdict, matching, rules
 from sidecar.said.dialects import read_ask, recognise
 from sidecar.said.exchange import Exchange
@@ -481,8 +482,15 @@ def test_time_that_stands_still_or_goes_back_counts_for_nothing() -> None:
 def test_rules_are_frozen() -> None:
     rule = rules([OBJECTIVES["ttft"]])[0]
     assert rule == Rule(
-        OBJECTIVES["ttft"], "ttft", limit_ns=500 * MS, waits_ns=(None, 500 * MS), takes_all=True, min_tokens=2
+        OBJECTIVES["ttft"],
+        "ttft",
+        limit_ns=500 * MS,
+        waits_ns=(None, 500 * MS),
+        takes_all=True,
+        min_tokens=2,
+        promise=Promise(500 * MS, 0.95),
     )
+    assert [one.promise for one in rules([OBJECTIVES["e2e"], OBJECTIVES["answered"]])] == [None, None]
 
 
 @pytest.mark.parametrize(

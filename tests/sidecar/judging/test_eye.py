@@ -17,6 +17,7 @@ from slo.signals import (
     CENSORED,
     CLASS,
     E2E,
+    GUARDED,
     HEARTBEAT,
     IN_FLIGHT,
     LAST_TOKEN_AGE,
@@ -34,6 +35,7 @@ from slo.signals import (
     TPOT,
     TTFT,
     TTFT_BY_PROMPT,
+    TTFT_PREDICTED,
     WAITING_FIRST_TOKEN,
 )
 from tests.sidecar.rig import (
@@ -224,6 +226,7 @@ async def test_known_models_stand_at_zero_before_their_first_request() -> None:
             == 0
         )
         assert made[REQUESTS.name, "m", "error"] == 0
+        assert made[GUARDED.name, "m", "would_shed", "bad"] == 0
         assert gauges(rig)[IN_FLIGHT.name, "m"] == 0
         assert {metric.name for metric, _, _ in rig.tally.classics()} == {TTFT.name, TPOT.name, E2E.name, CENSORED.name}
 
@@ -512,3 +515,16 @@ async def test_what_is_at_stake_is_what_requests_in_flight_come_to_should_they_b
             assert all(rig.eye.judges(n.attributes) for n in events)
             rig.eye.load(FAST)
             assert not any(rig.eye.judges(n.attributes) for n in events if dict(n.attributes)[OBJECTIVE] == "whole")
+
+
+@on_a_loop
+async def test_the_first_token_of_the_next_request_is_predicted_once_one_was_seen() -> None:
+    async with proxied(raw(completion("a", "b")), objectives=SLOW) as rig:
+        assert (TTFT_PREDICTED.name,) not in gauges(rig)
+        await rig.ask(chat())
+        rig.eye.catch_up()
+        assert 0 < gauges(rig)[TTFT_PREDICTED.name,] < 10
+        (ended,) = rig.ended
+        assert ended.verdict == "in_time"
+        rig.eye.load(None)
+        assert (TTFT_PREDICTED.name,) not in gauges(rig), "nothing is promised of any"

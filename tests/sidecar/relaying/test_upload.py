@@ -17,6 +17,7 @@ class Watched:
 
     asks: bool = False
     asked: bytes = b""
+    may_be_shed: bool = False
     traceparent: bytes = b"00-0-0-01"
     seen: bytes = b""
     held_at_ns: int | None = None

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -10,10 +11,11 @@ from sidecar.configuration.plan import Plan
 from sidecar.engine.engines import ENGINES
 from sidecar.engine.metrics_text import Page
 from sidecar.engine.scrape import ServerSample
+from sidecar.guarding.queue_guard import SHEDDING, QueueGuard
 from sidecar.judging.eye import Eye
 from sidecar.otlp_settings import read
 from sidecar.polling.poller import Poller
-from sidecar.serving.telemetry import Telemetry, of_requests
+from sidecar.serving.telemetry import Telemetry, emitter_of, eye_of, of_requests
 from sidecar.transport.upstream import Target
 from slo.objective import Spec
 from slo.signals import E2E, HEARTBEAT, LATENCY_BUCKETS_S, TTFT
@@ -131,3 +133,15 @@ async def test_a_state_that_the_engine_does_not_tell_is_said(caplog: pytest.LogC
     made = telemetry(judged=kv)
     made._page(Page({}, 0), ENGINES["vllm"], ServerSample("vllm"))
     assert caplog.messages == ["objective kv cannot be backed: vllm's page does not tell its KV-cache occupancy"]
+
+
+@on_asyncio
+async def test_the_queue_is_guarded_as_the_plan_says() -> None:
+    plan = Plan("chat", "1.2", "proxy", read({}, endpoint=None), spec=JUDGED, gpu=False)
+    loop = asyncio.get_running_loop()
+    guards = [eye_of(replace(plan, shed=shed), loop, emitter_of(plan)).guard for shed in SHEDDING]
+    assert [None if guard is None else guard.verdicts for guard in guards] == [
+        QueueGuard("shadow").verdicts,
+        QueueGuard("on").verdicts,
+        None,
+    ]

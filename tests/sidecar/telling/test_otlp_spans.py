@@ -170,3 +170,12 @@ def test_violators_are_always_kept_and_the_rest_by_their_trace() -> None:
         trace_id = (number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128).to_bytes(16, "big")
         share += kept(ended(request.record, context=CONTEXT._replace(trace_id=trace_id)), ratio=0.3)
     assert 250 < share < 350
+
+
+def test_a_span_says_what_the_queue_guard_predicted_and_who_would_be_late() -> None:
+    known = attributes(span(ended(predicted_ttft_s=1.5, verdict="would_shed")).attributes)
+    assert known["firsttoken.queue_guard.predicted_ttft"] == 1.5
+    assert known["firsttoken.queue_guard.verdict"] == "would_shed"
+    usual = attributes(span(ended(predicted_ttft_s=0.1)).attributes)
+    assert "firsttoken.queue_guard.verdict" not in usual
+    assert not [key for key in attributes(span(ended()).attributes) if "queue_guard" in key]

@@ -87,6 +87,7 @@ BAD = {
     "FIRSTTOKEN_TOKEN_FILE=nowhere": "nowhere cannot be read",
     "FIRSTTOKEN_SCRAPE=http://e:1": "FIRSTTOKEN_SCRAPE=http://e:1 is unknown: use auto, off",
     "FIRSTTOKEN_GPU=on": "FIRSTTOKEN_GPU=on is unknown: use auto, off",
+    "FIRSTTOKEN_SHED=on": "FIRSTTOKEN_SHED=on is unknown: use shadow, off",
     "FIRSTTOKEN_ENGINE=gpt": "vllm",
     "FIRSTTOKEN_SCRAPE_INTERVAL=0": "FIRSTTOKEN_SCRAPE_INTERVAL 0: write a number of at least 0.1",
     "FIRSTTOKEN_SAMPLE=2": "FIRSTTOKEN_SAMPLE 2: write a number from 0 to 1",

@@ -28,6 +28,7 @@ from slo.signals import (
     RESULT,
     SLO_EVENTS,
     TTFT,
+    TTFT_PREDICTED,
     WORKER_DEATHS,
     WORKERS,
     Metric,
@@ -165,6 +166,16 @@ def test_the_oldest_request_is_that_of_any_worker() -> None:
     assert gauge(whole, OLDEST_AGE, "other") == 2.5
     whole.reported(1, report())
     assert gauge(whole, OLDEST_AGE, "other") == 0
+
+
+def test_the_predicted_first_token_is_that_of_the_worker_who_waits_longest_and_is_told_only_while_one_knows() -> None:
+    whole = workers_eye()
+    for worker, seconds in ((1, 2.5), (2, 4.0)):
+        whole.reported(worker, report(gauges=(Number(TTFT_PREDICTED, (), seconds),)))
+    assert gauge(whole, TTFT_PREDICTED) == 4.0
+    for worker in (1, 2):
+        whole.reported(worker, report())
+    assert gauge(whole, TTFT_PREDICTED) is None
 
 
 def test_the_age_of_the_last_token_is_that_of_all_workers_together() -> None:

@@ -1,0 +1,1 @@
+"""The queue guard: when a first token will come, said before the request is let through."""

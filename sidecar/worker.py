@@ -152,6 +152,7 @@ class Worker:
                 gauges=tuple(eye.gauges(time.monotonic_ns())),
                 at_stake=tuple(eye.at_stake()),
                 in_flight=eye.in_flight,
+                synthetic_in_flight=eye.synthetic_in_flight,
                 busy_since_ns=eye.busy_since_ns,
                 last_token_ns=eye.last_token_ns,
                 reached=self._proxy.door.pool.reached,

@@ -30,6 +30,7 @@ from sidecar.guarding.queue_guard import Promise
 from sidecar.said.exchange import Exchange
 from sidecar.said.record import Outcome, Record
 from slo.objective import Match, Objective
+from slo.trouble import SYNTHETIC_MOST
 
 DEFAULT_PATIENCE_NS = 30_000_000_000
 MAX_HELD_S = 15
@@ -279,6 +280,12 @@ def speaks_of(objective: Objective, models: tuple[str, ...]) -> bool:
     """Whether an objective over an instance's state means one that serves `models`; none: what it serves is unknown,
     and it may be any."""
     return not models or any(objective.match.holds_model(model) for model in models)
+
+
+def users_in_flight(in_flight: int, synthetic: int) -> int:
+    """How many requests an instance's state is judged by: none while most are synthetic, for then whoever measures the
+    engine fills it, and not its users."""
+    return 0 if synthetic > float(SYNTHETIC_MOST) * in_flight else in_flight
 
 
 class StateSeconds:

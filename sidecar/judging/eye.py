@@ -15,7 +15,7 @@ from sidecar.guarding.queue_guard import Fate, Promise, Queued, QueueGuard, loos
 from sidecar.http.http_head import RequestHead
 from sidecar.judging.backlog import Backlog
 from sidecar.judging.deadline_timer import NEVER_NS, DeadlineTimer
-from sidecar.judging.deadlines import Judge, Rule, StateSeconds, Verdict, matching, rules
+from sidecar.judging.deadlines import Judge, Rule, StateSeconds, Verdict, matching, rules, users_in_flight
 from sidecar.judging.faults import Faults
 from sidecar.judging.labels import ModelLabels
 from sidecar.judging.watch import Watch
@@ -309,7 +309,8 @@ class Eye:
         """What each second brings: life itself, and the seconds of objectives over the engine's state."""
         self.tally.add(HEARTBEAT, (), heartbeats)
         self.occupied(kv_occupancy)
-        self.count_state(now_ns, kv_occupancy=kv_occupancy, waiting=waiting, in_flight=self.in_flight)
+        in_flight = users_in_flight(self.in_flight, self.synthetic_in_flight)
+        self.count_state(now_ns, kv_occupancy=kv_occupancy, waiting=waiting, in_flight=in_flight)
 
     def occupied(self, kv_occupancy: float | None) -> None:
         """Take down how full the engine's memory is, for each request in flight; None while that is unknown."""
@@ -341,6 +342,11 @@ class Eye:
         """How many requests are in flight."""
         self.backlog.settle()
         return len(self._in_flight)
+
+    @property
+    def synthetic_in_flight(self) -> int:
+        """How many of them measure the server, rather than use it."""
+        return sum(watch.request_class == SYNTHETIC_CLASS for watch in self._in_flight)
 
     def at_stake(self) -> tuple[Number, ...]:
         """What the requests in flight would count as, were they all to break off now."""

@@ -93,6 +93,7 @@ class Report:
     gauges: tuple[Number, ...]
     at_stake: tuple[Number, ...]
     in_flight: int
+    synthetic_in_flight: int
     busy_since_ns: int
     last_token_ns: int
     reached: bool

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from sidecar.counting.tally import Attributes, Increment, Number
+from sidecar.judging.deadlines import users_in_flight
 from sidecar.judging.eye import Eye
 from sidecar.otlp_settings import Lane
 from sidecar.workers.worker_pipe import Report, State
@@ -147,7 +148,9 @@ class WorkersEye:
         """What each second brings: life itself, and the seconds of objectives over the engine's state."""
         self.tally.add(HEARTBEAT, (), heartbeats)
         self._kv_occupancy = kv_occupancy
-        self._eye.count_state(now_ns, kv_occupancy=kv_occupancy, waiting=waiting, in_flight=self.in_flight)
+        synthetic = sum(report.synthetic_in_flight for report in self._last.values())
+        in_flight = users_in_flight(self.in_flight, synthetic)
+        self._eye.count_state(now_ns, kv_occupancy=kv_occupancy, waiting=waiting, in_flight=in_flight)
 
     def gauges(self, now_ns: int) -> list[Number]:
         """How many requests stand where in all workers and how long the oldest of any has waited, by model, and the age

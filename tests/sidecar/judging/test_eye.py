@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -372,6 +373,23 @@ async def test_each_second_lives_and_judges_the_engines_state() -> None:
         assert found["m", "kv", "bad"] == 2
     await until(lambda: len(rig.ended) == 1)
     assert rig.ended[0].kv_max == 0.95
+
+
+@on_a_loop
+async def test_an_engine_that_a_synthetic_load_fills_is_not_judged_by_it() -> None:
+    state = spec("{name: kv, signal: kv_occupancy, threshold: 90%, target: 99%}")
+    async with proxied(hang, objectives=state) as rig, AsyncExitStack() as stack:
+        rig.eye.introduce(rig.eye.labels.serve(["m"]))
+        now_s = time.monotonic_ns() // 10**9
+        synthetic = chat(extra="X-Firsttoken-Class: synthetic\r\n")
+        for number, request in enumerate((synthetic, synthetic, chat(), chat(), chat())):
+            _, writer = await stack.enter_async_context(rig.client())
+            writer.write(request)
+            await until(lambda count=number + 1: len(rig.behind.requests) == count)  # type: ignore[misc]
+            rig.eye.second((now_s + number) * 10**9, kv_occupancy=0.95, waiting=None, heartbeats=1)
+        rig.eye.second((now_s + 5) * 10**9, kv_occupancy=0.95, waiting=None, heartbeats=1)
+        # Two synthetic ones of two, of two, of three; then half of four, and less.
+        assert rig.events() == {("m", "kv", "bad"): 2}
 
 
 @on_a_loop

@@ -23,7 +23,7 @@ def a_report() -> Report:
     counts.add(REQUESTS, (("m", "a"),), 3)
     counts.record(TTFT, (("m", "a"),), 0.7)
     gauges = (Number(REQUESTS, (), 2.0),)
-    return Report(counts.increment(), (("traces", "queue_full", 2),), ("a",), gauges, gauges, 2, 5, 7, True, 1)
+    return Report(counts.increment(), (("traces", "queue_full", 2),), ("a",), gauges, gauges, 2, 1, 5, 7, True, 1)
 
 
 @on_a_loop

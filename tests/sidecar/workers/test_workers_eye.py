@@ -55,7 +55,7 @@ def workers_eye(judged: Spec | None = JUDGED, *, max_models: int = 100) -> Worke
 
 
 def report(*counted: Number, **more: object) -> Report:
-    empty = Report(Increment(tuple(counted)), (), (), (), (), 0, 0, 0, False, 0)
+    empty = Report(Increment(tuple(counted)), (), (), (), (), 0, 0, 0, 0, False, 0)
     return replace(empty, **more)  # type: ignore[arg-type]
 
 
@@ -209,6 +209,15 @@ def test_seconds_of_the_engines_state_and_heartbeats_are_counted_once() -> None:
     assert events == {"good": 0, "bad": 3}
     assert whole.tally.total(HEARTBEAT, ()) == 4
     assert whole.state().kv_occupancy == 0.95
+
+
+def test_seconds_in_which_most_requests_of_all_workers_are_synthetic_judge_nothing() -> None:
+    whole = workers_eye()
+    whole.reported(1, report(in_flight=1))
+    whole.reported(2, report(in_flight=2, synthetic_in_flight=2))
+    for second in range(4):
+        whole.second(second * SECOND_NS, kv_occupancy=0.95, waiting=None, heartbeats=1)
+    assert {n.value for n in whole.tally.totals() if dict(n.attributes).get(OBJECTIVE) == "room"} <= {0}
 
 
 def test_workers_are_told_what_the_poller_heard() -> None:

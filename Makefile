@@ -84,7 +84,7 @@ victoria: $(BIN)/.dev ## the generated rules in VictoriaMetrics and vmalert (Deb
 	@$(BIN)/python -m pytest tests/alerts/test_victoriametrics.py -m victoria $(PYTEST_ARGS)
 
 clickhouse: $(BIN)/.dev ## the tests of ClickHouse against its engine, in process: 181 MB to fetch, 5 minutes
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[chdb]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --constraint constraints.txt chdb-core
 	@$(BIN)/python -m pytest tests/collector/clickhouse -m clickhouse $(PYTEST_ARGS)
 
 release-check: $(BIN)/.dev ## build the archive and the wheel, and try each extra in an empty environment, about 9 minutes

@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from collector.clickhouse import definitions
 from collector.errors import CollectorError, UsageError
 from collector.options import GRPC, OFF, settings, switched_on, version
 from collector.storage import ddl
@@ -24,6 +25,7 @@ from slo.source import SpecError
 PROGRAM = "firsttoken collector"
 LEVELS = ("debug", "info", "warning", "error")
 FORMS = ("text", "json")
+CLICKHOUSE = "clickhouse"
 _TALKATIVE = ("alembic", "httpx", "httpcore", "sqlalchemy", "uvicorn", "asyncio")
 
 
@@ -33,8 +35,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Collect until a signal, or print the schema; the exit code."""
+    """Collect until a signal, print the schema, or mirror a database; the exit code."""
     typed = sys.argv[1:] if argv is None else argv
+    if typed[:1] == ["mirror"]:
+        from collector.clickhouse.mirror_cli import main as mirror
+
+        return mirror(list(typed[1:]))
     try:
         return _print_schema(typed[1:]) if typed[:1] == ["schema"] else _collect(typed)
     except SpecError as error:
@@ -57,8 +63,13 @@ def _collect(typed: Sequence[str]) -> int:
 
 def _print_schema(typed: Sequence[str]) -> int:
     flags = _Parser(prog=f"{PROGRAM} schema", description="Print the statements that make the tables.")
-    flags.add_argument("--dialect", choices=sorted(ddl.DIALECTS), default="sqlite", help="default %(default)s")
-    print(ddl.ddl(flags.parse_args(typed).dialect))
+    dialects = sorted({*ddl.DIALECTS, CLICKHOUSE})
+    flags.add_argument("--dialect", choices=dialects, default="sqlite", help="default %(default)s")
+    flags.add_argument("--cluster", metavar="NAME", help="replicated and in shards, of a cluster of ClickHouse")
+    wanted = flags.parse_args(typed)
+    if wanted.cluster is not None and wanted.dialect != CLICKHOUSE:
+        raise UsageError(f"--cluster is of ClickHouse: use --dialect {CLICKHOUSE}")
+    print(definitions.script(wanted.cluster) if wanted.dialect == CLICKHOUSE else ddl.ddl(wanted.dialect))
     return 0
 
 
@@ -67,7 +78,8 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     flags = _Parser(
         prog=PROGRAM,
         description="OTLP in, SQL out: rolling percentiles, burn rates, budgets, a status page, one page an incident.",
-        epilog=f"{PROGRAM} schema --dialect sqlite|postgresql prints the tables.",
+        epilog=f"{PROGRAM} schema --dialect sqlite|postgresql|clickhouse prints the tables. {PROGRAM} mirror sends "
+        "what a database counted to ClickHouse.",
     )
 
     def flag(name: str, default: str | None, meaning: str, metavar: str) -> None:

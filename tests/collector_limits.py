@@ -23,6 +23,8 @@ LIMITS: dict[str, dict[str, str]] = {
         "PING_S": "a silent gRPC peer is asked whether it is there",
     },
     "spec_watch": {"WATCH_S": "`--watch-slo` looks this often; a change counts when two looks saw the same"},
+    "engine": {"MAX_BLOCK_ROWS": "rows of one insert into ClickHouse: one block, there as a whole or not at all"},
+    "mirror_cli": {"MAX_ORIGIN_LETTERS": "letters of the name that a database has in ClickHouse"},
     "body": {
         "MAX_BODY_BYTES": "an OTLP/HTTP body beyond it is answered 413",
         "MAX_UNPACKED_BYTES": "a protobuf body that unpacks to more is answered 413",
@@ -70,6 +72,7 @@ LIMITS: dict[str, dict[str, str]] = {
     "store": {
         "MAX_WAITING": "bodies that wait for their commit; one more is answered 503 with Retry-After",
         "MAX_GROUP": "bodies in one commit",
+        "GATHER_S": "after a group of several bodies the next one gathers so long",
         "PATIENCE_S": "a body that is not committed by then is answered 503 with Retry-After",
         "CLOSE_S": "what waits at the end of the process must be committed by then",
     },
@@ -92,6 +95,9 @@ LIMITS: dict[str, dict[str, str]] = {
         "LEASE_S": "a collector that does not renew its lease evaluates no more after it, and another takes over"
     },
     "journal": {"KEPT_S": "a collector on a shared database that was away for longer reads everything anew"},
+    "deltas": {"MAX_KEPT": "series whose key is kept at hand; with one more all are looked for anew"},
+    "latency_points": {"MAX_KEPT": "attributes of points whose meaning is kept; with one more all are read anew"},
+    "group": {"POINTS_AT_ONCE": "points that are read in one go; of more, others have their turn between"},
     "latencies": {"MAX_KEPT": "series whose place is kept at hand; that of more is looked for each time"},
     "fleet": {
         "MAX_INSTANCES": "instances of a service remembered; the longest silent is forgotten",
@@ -192,6 +198,6 @@ NO_LIMITS = {
     "distribution": {"MAX_LOG2_S", "MAX_SHIFT", "MAX_ZERO_S"},
     "histogram": {"MAX_SCALE"},
     "options": {"MAX_TICK_S"},
-    "rolling": {"MAX_CELLS", "MAX_PIECES", "MAX_STRETCHES"},
+    "rolling": {"MAX_ASKED", "MAX_CELLS", "MAX_PIECES", "MAX_STRETCHES"},
 }
 """Constants called MAX that nobody meets: edges of a format, or of our own arithmetic."""

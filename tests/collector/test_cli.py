@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from collector import cli
+from collector.clickhouse import definitions
 from collector.storage import ddl
 from tests.collector.support import SPEC, collector, refusal
 from tests.sidecar.certificates import certificate, key
@@ -113,6 +114,22 @@ def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str], dialect: str)
         connection = sqlite3.connect(":memory:")
         connection.executescript(printed)
         connection.close()
+
+
+@pytest.mark.parametrize("cluster", [None, "main"])
+def test_the_schema_of_clickhouse_is_printed(capsys: pytest.CaptureFixture[str], cluster: str | None) -> None:
+    assert run("schema", "--dialect", "clickhouse", *(() if cluster is None else ("--cluster", cluster))) == 0
+    assert capsys.readouterr().out == definitions.script(cluster) + "\n"
+
+
+def test_a_cluster_is_of_clickhouse(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("schema", "--cluster", "main") == 2
+    assert "use --dialect clickhouse" in one_line(capsys.readouterr().err)
+
+
+def test_a_mirror_is_asked_for_by_its_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("mirror") == 2
+    assert capsys.readouterr().err.startswith("firsttoken collector mirror: --clickhouse")
 
 
 def test_a_schema_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -64,14 +64,14 @@ class Doors:
 class Sender(threading.Thread):
     """One exporter, with streams of its own."""
 
-    def __init__(self, number: int, doors: Doors, clock: Callable[[], float]) -> None:
+    def __init__(self, number: int, places: Sequence[Doors], clock: Callable[[], float]) -> None:
         super().__init__(daemon=True)
         self.acknowledged, self.tried = Total(), Total()
         self.answers: Counter[str] = Counter()
         self.faults: list[str] = []
         self.is_done = False
         self.in_hand = threading.Lock()
-        self._doors, self._clock = doors, clock
+        self._places, self._clock = places, clock
         self._dice = random.Random(number)
         self._number = number
         self._began_s = clock() - 1
@@ -144,23 +144,24 @@ class Sender(threading.Thread):
         return any(answers)
 
     def _way(self) -> Callable[[Body], bool]:
-        if self._dice.random() < 0.2 and self._doors.rpc:
-            return self._by_rpc
+        doors = self._dice.choice(self._places)
+        if self._dice.random() < 0.2 and doors.rpc:
+            return lambda body: self._by_rpc(body, doors.rpc)
         encoding = self._dice.choice(sorted(PACKED))
-        return lambda body: self._by_http(body, encoding)
+        return lambda body: self._by_http(body, doors.url, encoding)
 
-    def _by_http(self, body: Body, encoding: str) -> bool:
+    def _by_http(self, body: Body, url: str, encoding: str) -> bool:
         headers = {"content_type": "application/x-protobuf", "content_encoding": encoding}
         try:
-            answer = ask(f"{self._doors.url}/v1/{body.kind}", PACKED[encoding](body.data), **headers)
+            answer = ask(f"{url}/v1/{body.kind}", PACKED[encoding](body.data), **headers)
         except (OSError, ValueError, http.client.HTTPException):  # gone, not there yet, or gone in mid-answer
             self.answers["none"] += 1
             return False
         return self._heard(str(answer.status), answer.status == 200, body.kind, answer.body)
 
-    def _by_rpc(self, body: Body) -> bool:
+    def _by_rpc(self, body: Body, target: str) -> bool:
         try:
-            with grpc.insecure_channel(self._doors.rpc) as channel:
+            with grpc.insecure_channel(target) as channel:
                 return self._heard(
                     "OK", True, body.kind, channel.unary_unary(METHODS[body.kind])(body.data, timeout=20)
                 )
@@ -182,8 +183,13 @@ class Load:
     """All senders together."""
 
     senders: list[Sender]
-    doors: Doors
+    places: list[Doors]
     sent_by: list[threading.Thread] = field(default_factory=list)
+
+    @property
+    def doors(self) -> Doors:
+        """Where the one collector listens, or the first of several."""
+        return self.places[0]
 
     @property
     def acknowledged(self) -> Total:
@@ -236,10 +242,10 @@ class Load:
 
 
 @contextmanager
-def load(*, senders: int = 4, clock: Callable[[], float] = time.time) -> Iterator[Load]:
-    """Senders at work, ended with the block."""
-    doors = Doors()
-    one = Load([Sender(number, doors, clock) for number in range(senders)], doors)
+def load(*, senders: int = 4, collectors: int = 1, clock: Callable[[], float] = time.time) -> Iterator[Load]:
+    """Senders at work, ended with the block. Each try goes to any of the collectors."""
+    places = [Doors() for _ in range(collectors)]
+    one = Load([Sender(number, places, clock) for number in range(senders)], places)
     for sender in one.senders:
         sender.start()
     try:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.collector import support
 from tests.collector.torture import LONG, books
-from tests.collector.torture.load import Load, load
+from tests.collector.torture.load import Doors, Load, load
 
 KILLS = 50 if LONG else 3
 SPEC = """
@@ -21,13 +21,13 @@ objectives:
 FLAGS = ("--tick", "1s", "--database")
 
 
-def speaks(process: "Popen[str]", to: Load) -> bool:
+def speaks(process: "Popen[str]", to: Doors) -> bool:
     """Wait until the collector says where it listens, and tell the senders; whether it lived to say it."""
     assert process.stdout is not None
     lines = [process.stdout.readline() for _ in range(2)]
     if not all(line.endswith("\n") for line in lines):
         return False
-    to.doors.url, to.doors.rpc = lines[0].split()[1], lines[1].rpartition("//")[2].strip()
+    to.url, to.rpc = lines[0].split()[1], lines[1].rpartition("//")[2].strip()
     return True
 
 
@@ -36,9 +36,9 @@ def killed(folder: Path, database: str, to: Load, dice: random.Random) -> None:
     with support.spawned(folder, *FLAGS, database, spec=SPEC) as process:
         if to.doors.url and dice.random() < 0.25:
             threading.Timer(3 * dice.random(), process.kill).start()
-            speaks(process, to)
+            speaks(process, to.doors)
         else:
-            assert speaks(process, to), (folder / support.LOG).read_text()
+            assert speaks(process, to.doors), (folder / support.LOG).read_text()
             to.goes_on(bodies=1)
             threading.Timer(2 * dice.random(), process.kill).start()
         assert process.wait() == -signal.SIGKILL
@@ -54,7 +54,7 @@ def test_kill_9_loses_nothing_acknowledged_and_doubles_nothing(tmp_path: Path, d
             assert acknowledged <= counted <= sent.tried, (acknowledged, counted, sent.tried)
             assert books.is_sound(database)
         with support.spawned(tmp_path, *FLAGS, database, spec=SPEC) as process:
-            assert speaks(process, sent)
+            assert speaks(process, sent.doors)
             sent.goes_on()
             total = sent.finish()
             assert books.counted(database) == total

@@ -6,12 +6,13 @@
                                                     ├─▶ notify ─▶ receivers ─▶ people
                                                     └─▶ desk ─▶ service ─▶ exposition | page
     a question ─▶ questions ─▶ reader ─▶ reads, of the database
+    the database ─▶ mirror ─▶ engine, of ClickHouse (a process of its own)
 
 Each folder is a floor: it knows floors above it here, and none below. Rooms with a * are shells, which hold sockets,
 clocks, threads, chance or a database's connection; the others take values and give values. The ground and the start lie
 beside the folders.
 
-    the ground        errors schema schema_columns spec_watch*
+    the ground        errors schema schema_columns spec_watch* garbage
     values            histogram histograms quantile measurement deltas bins columns verdicts alerting words
     decoding          otlp sealed wire points intervals latency_points point_columns fields distribution spans
                       span_shapes worst_spans
@@ -23,11 +24,13 @@ beside the folders.
     storage           database* file_engine* revisions* sqlite_file* stacks* read_only* commit* recall* figures*
                       drift_past* retention* journal* leader* sql_views ddl* partitions* upsert* rows causes*
                       evidence_past* certificates*
-    keeping           store* ledger* tallies upkeep* reader* worst
+    keeping           store* group* ledger* tallies upkeep* reader* worst
     doors             address connection* listener* gate tls* post* rpc* body intake* reply
     telling           notice notify* receivers* webhook notified*
     ticking           ticks* drifting* attributing* certifying*
     replaying         replay replay_past* replay_report replay_cli* whatif
+    clickhouse        tables questions percentile_view burn_views definitions engine difference blocks relations
+                      promises mirror* mirror_cli*
     pages             view page charts standing alert_lines history* pictures
                       filters drill whatif_lines
     answering         status exposition samples selfmetrics readiness desk* service* questions* asked answers

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 from starlette.types import ASGIApp
 
-from collector import spec_watch
+from collector import garbage, spec_watch
 from collector.answering.desk import Desk
 from collector.answering.service import application
 from collector.doors import listener
@@ -160,6 +160,7 @@ class _Collector:
         store, ticks, leader = desk.store, desk.ticks, desk.ticks.leader
         await store.recall(self._plan())
         await ticks.tick()
+        garbage.settle()
         await listens.wait()
         doors.announce()
         sweeps = upkeep.sweep_on(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from collector import garbage
 from collector.judging.evaluate import evaluate
 from collector.keeping.store import opened
 from collector.storage.database import database_url, open_database
@@ -68,6 +69,7 @@ async def _measured(series: int, windows: int, rounds: int) -> dict[str, float]:
         try:
             for rows in _past(series, shapes):
                 store.ledger.windows.add(rows)
+            garbage.settle()  # as after a start
             costs = [await _tick(ticks, clock, series, shapes) for _ in range(rounds)]
             judged = [_evaluated(store.ledger.windows) for _ in range(rounds)]
         finally:

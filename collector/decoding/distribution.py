@@ -10,12 +10,14 @@ stand in one column and every step is one for all of them: taking the column dow
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collector.decoding.sealed import ExplicitPoint, ExponentialPoint, HistogramPoint, packed
 from collector.values.histogram import MAX_SCALE, MIN_SCALE, SCALE, Counts, Histogram, Layout
+from collector.values.histograms import Cells
 from collector.values.measurement import MAX_COUNT, MAX_VALUE, RejectedError
 from collector.values.quantile import buckets, estimated_sum
 
@@ -33,6 +35,8 @@ LAYOUTS = {scale: Layout(scale) for scale in range(MIN_SCALE, MAX_SCALE + 1)}
 _NO_BOUNDS = "an explicit histogram needs bounds, and one bucket more than bounds"
 
 Octets = NDArray[np.uint8]
+Whole = Octets | NDArray[np.uint64]
+"""Counts as they came."""
 
 
 @dataclass(slots=True)
@@ -151,20 +155,20 @@ def explicit_layout(bounds: bytes) -> Layout:
         raise RejectedError(str(error)[:200]) from None
 
 
-def fixed(together: Octets) -> NDArray[np.uint64]:
+def fixed(together: Octets) -> Whole:
     """Counts of eight bytes each."""
     return np.frombuffer(together.tobytes(), "<u8")
 
 
-def varints(together: Octets, lengths: Counts) -> tuple[NDArray[np.uint64], Counts]:
+def varints(together: Octets, lengths: Counts) -> tuple[Whole, Counts]:
     """Counts of a varint each, one point's after another's, each in so many bytes, and how many each point has. None
     ends in mid-varint."""
     ends = together < _MORE
+    if np.count_nonzero(ends) == ends.size:
+        return together, lengths
     # How many counts have ended before each point begins.
     edges = np.concatenate(([0], np.cumsum(lengths)))
     sizes = np.diff(np.concatenate(([0], np.cumsum(ends)))[edges])
-    if ends.all():
-        return together.astype(np.uint64), sizes
     last = np.flatnonzero(ends)
     taken = np.diff(last, prepend=-1)
     values = np.zeros(last.size, dtype=np.uint64)
@@ -176,7 +180,7 @@ def varints(together: Octets, lengths: Counts) -> tuple[NDArray[np.uint64], Coun
     return values, sizes
 
 
-def _opened(column: _Column, *, exponential: bool) -> tuple[NDArray[np.uint64], Counts]:
+def _opened(column: _Column, *, exponential: bool) -> tuple[Whole, Counts]:
     """The counts of all points of a column, and how many each has."""
     together = np.frombuffer(b"".join(column.packed), np.uint8)
     lengths = np.array([len(one) for one in column.packed], dtype=np.int64)
@@ -189,7 +193,7 @@ class Trimmed:
     `counts[lows[k]:highs[k]]`, the first of bucket `firsts[k]`, together `sums[k]`. `faults` says what is wrong with
     some of them."""
 
-    counts: Counts
+    counts: Cells
     firsts: Counts
     lows: Counts
     highs: Counts
@@ -197,7 +201,7 @@ class Trimmed:
     faults: dict[int, str]
 
 
-def trimmed(wire: NDArray[np.uint64], sizes: Counts, offsets: Counts, shifts: Counts) -> Trimmed:
+def trimmed(wire: Whole, sizes: Counts, offsets: Counts, shifts: Counts) -> Trimmed:
     """The counts of points, each from its offset on and so many scales down; `sizes` are how many each has."""
     faults, values = _checked(wire, sizes)
     edges = np.concatenate(([0], np.cumsum(sizes)))
@@ -205,7 +209,7 @@ def trimmed(wire: NDArray[np.uint64], sizes: Counts, offsets: Counts, shifts: Co
     if shifts.any() and values.size:
         values, edges, index = _scaled_down(values, edges, offsets, shifts)
     values.setflags(write=False)
-    filled = np.flatnonzero(values)
+    filled = np.flatnonzero(values != 0)
     # How many filled counts stand before each point; of an empty one no more behind it than before it.
     before = np.searchsorted(filled, edges)
     used = np.flatnonzero(np.diff(before))
@@ -213,7 +217,7 @@ def trimmed(wire: NDArray[np.uint64], sizes: Counts, offsets: Counts, shifts: Co
     if used.size:
         lows[used], highs[used] = filled[before[used]], filled[before[used + 1] - 1] + 1
         firsts[used] = (offsets + lows - edges[:-1])[used] if index is None else index[lows[used]]
-        sums[used] = np.add.reduceat(values, lows[used])
+        sums[used] = np.add.reduceat(values, lows[used], dtype=np.int64)
     return Trimmed(values, firsts, lows, highs, sums, faults)
 
 
@@ -224,15 +228,15 @@ def _histograms(column: _Column, found: Trimmed) -> Iterator[Histogram | str]:
         if at in found.faults:
             yield found.faults[at]
             continue
-        counts = found.counts[low:high]
-        if column.cumulative[at]:
-            counts = counts.copy()  # it is kept for long, and must not hold the whole column
+        counts = found.counts[low:high].astype(np.int64)  # its own: it may be kept for long, and the column must not be
         yield _known(column, at, counts, first, count)
 
 
-def _checked(wire: NDArray[np.uint64], sizes: Counts) -> tuple[dict[int, str], Counts]:
+def _checked(wire: Whole, sizes: Counts) -> tuple[dict[int, str], Cells]:
     """What is wrong with the counts of some points, and the counts, those that are beyond all as 0."""
     faults = {int(at): f"more than {MAX_BUCKETS} buckets" for at in np.flatnonzero(sizes > MAX_BUCKETS)}
+    if wire.dtype == np.uint8:
+        return faults, cast("Octets", wire)
     huge = wire > MAX_COUNT
     if not huge.any():
         return faults, wire.astype(np.int64)
@@ -241,13 +245,13 @@ def _checked(wire: NDArray[np.uint64], sizes: Counts) -> tuple[dict[int, str], C
     return faults, np.where(huge, 0, wire).astype(np.int64)
 
 
-def _scaled_down(values: Counts, edges: Counts, offsets: Counts, shifts: Counts) -> tuple[Counts, Counts, Counts]:
+def _scaled_down(values: Cells, edges: Counts, offsets: Counts, shifts: Counts) -> tuple[Counts, Counts, Counts]:
     """The counts of points so many scales down, where each point's begin and end, and the index of each count."""
     sizes = np.diff(edges)
     owner = np.repeat(np.arange(sizes.size), sizes)
     index = np.arange(values.size) + np.repeat(offsets - edges[:-1], sizes) >> np.repeat(shifts, sizes)
     starts = np.flatnonzero((np.diff(index, prepend=0) != 0) | (np.diff(owner, prepend=-1) != 0))
-    return np.add.reduceat(values, starts), np.searchsorted(starts, edges), index[starts]
+    return np.add.reduceat(values, starts, dtype=np.int64), np.searchsorted(starts, edges), index[starts]
 
 
 def _known(column: _Column, at: int, counts: Counts, first: int, count: int) -> Histogram | str:

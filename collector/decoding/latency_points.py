@@ -8,6 +8,7 @@ own. What a point says in its attributes is read once and kept, for it says the 
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from operator import itemgetter
 from typing import cast
 
@@ -27,6 +28,7 @@ from collector.values.measurement import (
     LatencyPoint,
     LatencyPoints,
     RejectedError,
+    Resource,
     Whose,
 )
 from slo.signals import (
@@ -48,6 +50,8 @@ SPLIT: dict[str, tuple[str, dict[str, str]]] = {
     TTFT_BY_PROMPT.name: (PROMPT_TOKENS, TTFT_STRATA),
 }
 """The metrics that hold several latencies: the attribute that tells them apart, and the signal of each value."""
+MAX_KEPT = 16_384
+"""Attributes of points of which is kept what they say, for they say it at every interval."""
 NO_VALUE = "point without a recorded value"
 SYNTHETIC = "latency of synthetic traffic"
 
@@ -63,12 +67,16 @@ def said_of(point: sealed.Point, ignored: wire.Reasons) -> wire.Said | None:
     return wire.said(point.attributes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Named:
     """What a point says in its attributes, and whose latency that makes it."""
 
     said: wire.Said
     whose: Whose
+
+
+_UNREAD = _Named(wire.said(()), Whose(Resource("", "", "", ""), "", ""))
+"""Stands for attributes that are not kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,15 +109,15 @@ class _Columns:
 
     def add(self, named: Sequence[_Named | None], *, first: int, behind: int) -> None:
         """Take those that are plain of points from row `first` on, whose places are so much further."""
-        found = [(row, one.whose) for row, one in enumerate(named, first) if one is not None]
-        self.rows.extend(row for row, _ in found)
-        self.places.extend(row + behind for row, _ in found)
-        self.whose.extend(whose for _, whose in found)
+        rows = [row for row, one in enumerate(named, first) if one]
+        self.rows += rows
+        self.places += [row + behind for row in rows]
+        self.whose += [one.whose for one in named if one]
 
 
 class LatencyReading:
-    """The histogram points of one body: `add` those of each metric, then `read` them all. What is refused is counted
-    in `rejected` and `ignored`."""
+    """The histogram points of one body: `add` those of each metric, then have them all read, with those of other bodies
+    (`read_together`). What is refused is counted in `rejected` and `ignored`."""
 
     def __init__(self, rejected: wire.Reasons, ignored: wire.Reasons) -> None:
         self._rejected = rejected
@@ -127,30 +135,30 @@ class LatencyReading:
         self._waiting[shape].append(_Waiting(of, series, data.data_points, sealed.points(data), self._added))
         self._added += len(data.data_points)
 
-    def read(self) -> LatencyPoints:
-        """All that can be read; what is no column in the order it came in."""
-        for shape, waiting in self._waiting.items():
-            if waiting:
-                octets = [one for metric in waiting for one in metric.octets]
-                self._read_together(waiting, point_columns.SHAPES[shape].read(octets))
+    def octets(self, shape: str) -> list[bytes]:
+        """The points of that shape, as bytes."""
+        return [one for metric in self._waiting[shape] for one in metric.octets]
+
+    def points(self) -> LatencyPoints:
+        """All that could be read; what is no column in the order it came in."""
         others = sorted([*self._others, *self._read_alone()], key=itemgetter(0))
         return LatencyPoints(_joined(self._deltas), tuple(point for _, point in others))
 
-    def _read_together(self, waiting: Sequence[_Waiting], read: Read) -> None:
-        """Take what is plain, and put the rest by."""
+    def take(self, shape: str, read: Read) -> None:
+        """Take what is plain of the points of that shape, and put the rest by."""
         found = _Columns()
         until = 0
-        for metric in waiting:
+        for metric in self._waiting[shape]:
             first, until = until, until + len(metric.octets)
             named = _names(metric.series, read, first, until)
-            for place in [place for place, one in enumerate(named) if one is None] if None in named else ():
+            for place in [] if all(named) else [place for place, one in enumerate(named) if one is None]:
                 self._put_by(metric, place)
             if metric.of.is_plain:
                 found.add(named, first=first, behind=metric.first - first)
             else:
                 self._take(metric, read, first, named)
         if found.whose:
-            self._deltas.append((np.array(found.places), _deltas(read, np.array(found.rows), found.whose)))
+            self._deltas.append((np.array(found.places), _deltas(read, found.rows, found.whose)))
 
     def _take(self, metric: _Waiting, read: Read, first: int, named: Sequence[_Named | None]) -> None:
         """Take points of whose stream or interval something is remembered."""
@@ -194,22 +202,43 @@ class LatencyReading:
                 yield place, _point(whose, when, histogram)
 
 
+def read_together(several: Sequence[LatencyReading]) -> list[LatencyPoints]:
+    """The points of several bodies: as many bodies as there are, the steps of numpy are the same ones."""
+    for shape, of in point_columns.SHAPES.items():
+        octets = [one.octets(shape) for one in several]
+        if not any(octets):
+            continue
+        read = of.read([point for some in octets for point in some])
+        until = 0
+        for one, some in zip(several, octets, strict=True):
+            first, until = until, until + len(some)
+            if some:
+                one.take(shape, read.part(first, until))
+    return [one.points() for one in several]
+
+
 def _names(series: _Series, read: Read, first: int, until: int) -> list[_Named | None]:
     """What the points say in their attributes; None of those that are not plain."""
     attributes, plain = read.attributes[first:until], read.plain[first:until]
+    found = list(map(_kept.get, zip(repeat(series), attributes), repeat(_UNREAD)))
+    if _UNREAD in found:
+        found = [_named(series, raw) for raw in attributes]
     if plain.all():
-        return [_named(series, raw) for raw in attributes]
-    return [_named(series, raw) if is_plain else None for raw, is_plain in zip(attributes, plain.tolist(), strict=True)]
+        return found
+    return [one if is_plain else None for one, is_plain in zip(found, plain.tolist(), strict=True)]
 
 
 def _point(whose: Whose, when: Interval, histogram: Histogram) -> LatencyPoint:
     return LatencyPoint(whose.resource, whose.model, whose.signal, when, histogram, whose.censored)
 
 
-def _deltas(read: Read, places: Counts, whose: Sequence[Whose]) -> DeltaColumns:
-    ends_ns, histograms = read.ends_ns[places], read.histograms.chosen(places)
+def _deltas(read: Read, rows: Sequence[int], whose: Sequence[Whose]) -> DeltaColumns:
+    starts_ns, ends_ns, histograms = read.starts_ns, read.ends_ns, read.histograms
+    if len(rows) < ends_ns.size:
+        places = np.array(rows)
+        starts_ns, ends_ns, histograms = starts_ns[places], ends_ns[places], histograms.chosen(places)
     # A start beyond the end is a clock that was set, as in `interval`.
-    return DeltaColumns(whose, np.minimum(read.starts_ns[places], ends_ns), ends_ns, histograms)
+    return DeltaColumns(whose, np.minimum(starts_ns, ends_ns), ends_ns, histograms)
 
 
 def _joined(parts: Sequence[tuple[Counts, DeltaColumns]]) -> DeltaColumns:
@@ -231,9 +260,24 @@ def _series(sender: wire.Sender, metric: str, attributes: int) -> _Series:
     return _Series(sender, BY_NAME[metric], attributes)
 
 
-@functools.lru_cache(maxsize=16_384)
-def _kept(series: _Series, raw: bytes) -> _Named | None:
+_kept: dict[tuple[_Series, bytes], _Named | None] = {}
+"""What attributes said that came lately."""
+
+
+def _named(series: _Series, raw: bytes) -> _Named | None:
     """What attributes say; None when the point is to be read alone, or not at all."""
+    if len(raw) > wire.MAX_KEPT_BYTES:
+        return None
+    found = _kept.get((series, raw), _UNREAD)
+    if found is _UNREAD:
+        found = _read_name(series, raw)
+        if len(_kept) >= MAX_KEPT:  # senders come and go
+            _kept.clear()
+        _kept[series, raw] = found
+    return found
+
+
+def _read_name(series: _Series, raw: bytes) -> _Named | None:
     try:
         said = wire.said(sealed.repeated(raw, series.attributes))
         if said.texts.get(CLASS) == SYNTHETIC_CLASS:
@@ -241,10 +285,6 @@ def _kept(series: _Series, raw: bytes) -> _Named | None:
         return _Named(said, _whose(series, said))
     except RejectedError:
         return None
-
-
-def _named(series: _Series, raw: bytes) -> _Named | None:
-    return _kept(series, raw) if len(raw) <= wire.MAX_KEPT_BYTES else None
 
 
 def _whose(series: _Series, said: wire.Said) -> Whose:

@@ -92,6 +92,14 @@ class Read:
     ends_ns: Counts
     histograms: Histograms
 
+    def part(self, first: int, until: int) -> "Read":
+        """What was read of some points, one behind another."""
+        if until - first == len(self.attributes):
+            return self
+        some = slice(first, until)
+        columns = self.plain[some], self.attributes[some], self.starts_ns[some], self.ends_ns[some]
+        return Read(*columns, self.histograms.chosen(some))
+
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
@@ -118,10 +126,17 @@ def exponential(points: Sequence[bytes]) -> Read:
         lengths, offset, scale = np.where(plain, lengths, 0), np.where(plain, offset, 0), np.where(plain, scale, SCALE)
     wire, sizes = varints(together, lengths)
     counts = trimmed(wire, sizes, offset, np.clip(scale - SCALE, 0, MAX_SHIFT))
-    scales, layout_of = np.unique(np.minimum(scale, SCALE), return_inverse=True)
-    layouts = tuple(LAYOUTS[number] for number in scales.tolist())
+    layouts, layout_of = _layouts(np.minimum(scale, SCALE))
     zero_counts = np.where(plain, walked.integers(_ZERO_COUNT), 0)
     return _read(_EXPONENTIAL, walked, plain, _Shares(layouts, layout_of, zero_counts, counts))
+
+
+def _layouts(scale: Counts) -> tuple[tuple[Layout, ...], Counts]:
+    """The layouts of points, and which of them each has: mostly all the same."""
+    if scale.size and np.array_equal(scale[1:], scale[:-1]):
+        return (LAYOUTS[int(scale[0])],), np.zeros(scale.size, np.int64)
+    scales, layout_of = np.unique(scale, return_inverse=True)
+    return tuple(LAYOUTS[number] for number in scales.tolist()), layout_of
 
 
 def explicit(points: Sequence[bytes]) -> Read:
@@ -143,9 +158,12 @@ def _are_within_limits(walked: Walked, scale: Counts, offset: Counts, lengths: C
     with np.errstate(over="ignore", invalid="ignore"):
         reach = np.maximum(np.abs(offset), np.abs(offset + lengths)) * np.exp2(-scale.astype(np.float64))
     zeros, threshold = walked.integers(_ZERO_COUNT), walked.doubles(_ZERO_THRESHOLD)
-    negative = walked.inner(_NEGATIVE, _BUCKETS)
-    plain: Flags = negative.whole & (scale >= MIN_SCALE) & ((lengths == 0) | (reach <= MAX_LOG2_S))
+    plain: Flags = (scale >= MIN_SCALE) & ((lengths == 0) | (reach <= MAX_LOG2_S))
     plain &= (zeros >= 0) & (zeros <= MAX_COUNT) & (threshold >= 0) & (threshold <= MAX_ZERO_S)
+    if not walked.fields[_NEGATIVE].has.any():
+        return plain
+    negative = walked.inner(_NEGATIVE, _BUCKETS)
+    plain &= negative.whole
     if negative.fields[_BUCKET_COUNTS].has.any():
         of = np.repeat(np.arange(lengths.size), negative.fields[_BUCKET_COUNTS].size)
         plain &= np.bincount(of, weights=negative.octets(_BUCKET_COUNTS), minlength=lengths.size) == 0
@@ -154,10 +172,8 @@ def _are_within_limits(walked: Walked, scale: Counts, offset: Counts, lengths: C
 
 def _explicit_layouts(walked: Walked) -> tuple[tuple[Layout, ...], Counts, Flags]:
     """The layouts of points, which of them each has, and which points have one."""
-    field, octets = walked.fields[_BOUNDS], walked.data.tobytes()
     numbers: dict[bytes, int] = {}
-    cells = zip(field.at.tolist(), field.size.tolist(), strict=True)
-    found = np.array([numbers.setdefault(octets[at : at + size], len(numbers)) for at, size in cells], dtype=np.int64)
+    found = np.array([numbers.setdefault(one, len(numbers)) for one in walked.apart(_BOUNDS)], dtype=np.int64)
     layouts = [_layout(bounds) for bounds in numbers]
     known = np.array([layout is not None for layout in layouts], dtype=np.bool_)
     return tuple(layout or Layout() for layout in layouts), found, known[found]
@@ -193,12 +209,7 @@ def _read(of: _Numbers, walked: Walked, plain: Flags, shares: _Shares) -> Read:
         np.where(walked.fields[of.least].has & ~is_empty, least, np.nan),
         np.where(walked.fields[of.greatest].has & ~is_empty, greatest, np.nan),
     )
-    return Read(plain, _attributes(walked, of.attributes), start, end, histograms)
-
-
-def _attributes(walked: Walked, number: int) -> list[bytes]:
-    field, octets = walked.fields[number], walked.data.tobytes()
-    return [octets[at : at + size] for at, size in zip(field.at.tolist(), field.size.tolist(), strict=True)]
+    return Read(plain, walked.apart(of.attributes), start, end, histograms)
 
 
 @dataclass(frozen=True, slots=True)

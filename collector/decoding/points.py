@@ -5,6 +5,7 @@ promises is rejected. Histograms are the business of `latency_points`, which rea
 """
 
 import math
+from collections.abc import Sequence
 from typing import cast
 
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
@@ -14,7 +15,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
 
 from collector.decoding import sealed, wire
 from collector.decoding.intervals import Of, interval
-from collector.decoding.latency_points import LatencyReading, said_of
+from collector.decoding.latency_points import LatencyReading, read_together, said_of
 from collector.values.measurement import (
     MAX_COUNT,
     MAX_VALUE,
@@ -23,6 +24,7 @@ from collector.values.measurement import (
     EventPoint,
     GaugePoint,
     Interval,
+    LatencyPoints,
     RejectedError,
 )
 from slo.signals import BAD, BY_NAME, GOOD, LABELS, OBJECTIVE, OBJECTIVE_HASH, RESULT, SLO_EVENTS, UNKNOWN_MODEL, Metric
@@ -52,9 +54,22 @@ class Points:
         self._latencies = LatencyReading(self._rejected, self._ignored)
         self._read_points = 0
 
+    @property
+    def count(self) -> int:
+        """Points of ours."""
+        return self._read_points
+
     def batch(self) -> Batch:
         """Everything read so far."""
-        latencies = self._latencies.read()
+        return batches([self])[0]
+
+    @property
+    def latencies(self) -> LatencyReading:
+        """Those that are histograms."""
+        return self._latencies
+
+    def finished(self, latencies: LatencyPoints) -> Batch:
+        """Everything, with the histograms as they were read."""
         return Batch(
             latencies=latencies,
             events=tuple(self._events),
@@ -107,6 +122,12 @@ class Points:
             self._events.append(_event(of, said, when, value))
         else:
             self._counters.append(_counter(of, said, when, value))
+
+
+def batches(several: Sequence[Points]) -> list[Batch]:
+    """Everything that was read of each body, their histograms all at once."""
+    latencies = read_together([one.latencies for one in several])
+    return [one.finished(found) for one, found in zip(several, latencies, strict=True)]
 
 
 def _fault(ours: Metric, metric: sealed.Metric, shape: str, data: sealed.Data) -> str | None:

@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from collector.decoding.otlp import decode_metrics, decode_traces
+from collector.decoding.otlp import decode_traces, read_metrics
+from collector.decoding.points import Points
 from collector.doors.body import JSON, Form
 from collector.doors.reply import Kind, Refusal
 from collector.errors import PayloadError, RefusedError, UnavailableError
-from collector.keeping.store import Counted, Store
+from collector.keeping.group import Counted
+from collector.keeping.store import Store
 from collector.values.measurement import Batch
 
 BODY_TIMEOUT_S = 30
@@ -25,7 +27,7 @@ ROOM_BYTES = 64 << 20
 INLINE_BYTES = 512 << 10
 INLINE_JSON_BYTES = 32 << 10
 """What is longer is read beside the event loop; JSON takes ten times as long."""
-_DECODE: dict[Kind, Callable[..., Batch]] = {"traces": decode_traces, "metrics": decode_metrics}
+_DECODE: dict[Kind, Callable[..., Batch | Points]] = {"traces": decode_traces, "metrics": read_metrics}
 _OUR_FAULT = "the collector could not store this body: see its log"
 NO_ROOM = "more is being read than there is room for: send again later"
 
@@ -109,7 +111,7 @@ class Reception:
             digest, batch = _read(kind, form, body)
         else:
             async with self._slow:  # one at a time: threads share the interpreter with the loop
-                digest, batch = await asyncio.to_thread(_read, kind, form, body)
+                digest, batch = await asyncio.to_thread(_read_whole, kind, form, body)
         return await self.store.count(digest, batch)
 
     def refusal(self, error: Exception) -> Refusal:
@@ -126,10 +128,15 @@ def too_slow() -> RefusedError:
     return RefusedError(408, f"the body did not come within {BODY_TIMEOUT_S} s")
 
 
-def _read(kind: Kind, form: Form, body: bytes) -> tuple[bytes, Batch]:
+def _read(kind: Kind, form: Form, body: bytes) -> tuple[bytes, Batch | Points]:
     digest = hashlib.sha256(f"{kind} {form}\n".encode())
     digest.update(body)
     return digest.digest(), _DECODE[kind](body, json=form == JSON)
+
+
+def _read_whole(kind: Kind, form: Form, body: bytes) -> tuple[bytes, Batch]:
+    digest, read = _read(kind, form, body)
+    return digest, read.batch() if isinstance(read, Points) else read
 
 
 def _refusal(error: Exception) -> Refusal:

@@ -50,26 +50,30 @@ class Seen:
 
     def add(self, rows: Deltas) -> None:
         """Remember what the rows name."""
-        self.add_histograms(latency_rows(rows.latencies).series)
+        held = latency_rows(rows.latencies)
+        if not self._ids.issuperset(held.ids.tolist()):
+            self.add_histograms(held.series)
         self.series.update(_other_series(rows))
         self.services.update((row.environment, row.service) for row in rows.known)
 
     def add_histograms(self, several: Iterable[SeriesKey]) -> None:
         """Remember series of histograms."""
-        fresh = self.fresh(several)
+        fresh = [one for one in several if one.id not in self._ids]
         self.series.update(map(_of_series, fresh))
         self.layouts.update(one.layout.text for one in fresh)
         self._ids.update(one.id for one in fresh)
 
-    def fresh(self, several: Iterable[SeriesKey]) -> list[SeriesKey]:
-        """Those of the series of histograms that have not been seen."""
-        return [one for one in several if one.id not in self._ids]
+    def fresh(self, rows: LatencyRows) -> list[SeriesKey]:
+        """The series of histograms that have not been seen."""
+        if self._ids.issuperset(rows.ids.tolist()):
+            return []
+        return [one for one in rows.series if one.id not in self._ids]
 
 
 def admitted(rows: Deltas, *, seen: Seen, max_series: int) -> Deltas:
     """The same rows within the limits; `seen` is not changed: the caller adds the answer to it."""
     rows = _of_known_layouts(_of_known_services(rows, seen), seen)
-    named = (*map(_of_series, seen.fresh(latency_rows(rows.latencies).series)), *_other_series(rows))
+    named = (*map(_of_series, seen.fresh(latency_rows(rows.latencies))), *_other_series(rows))
     beyond = _beyond(named, seen.series, max_series)
     if not beyond:
         return rows
@@ -147,7 +151,8 @@ def _other_series(rows: Deltas) -> Iterator[Series]:
 
 def _others_named(rows: LatencyRows, beyond: frozenset[Series]) -> LatencyRows:
     """The rows, those of series for which there is no room under model `other`."""
-    return replace(rows, series=[_other(one) if _of_series(one) in beyond else one for one in rows.series])
+    series = [_other(one) if _of_series(one) in beyond else one for one in rows.series]
+    return deltas.rows_of(series, rows.starts_s, rows.histograms)
 
 
 def _other(series: SeriesKey) -> SeriesKey:

@@ -25,7 +25,7 @@ from collector.values.deltas import (
     InstanceRow,
     KnownRow,
     LatencyRow,
-    LatencyRows,
+    SeriesKey,
     SloRow,
     StreamRow,
 )
@@ -123,13 +123,10 @@ class _Folding:
         if old.any() or new.any():
             self._refuse(old, new)
             columns = columns.chosen(np.flatnonzero(~(old | new)))
-        whose, ends_s = columns.whose, columns.ends_ns // NS
-        senders = [one.resource for one in whose]
-        spoken = zip(map(id, senders), columns.starts_ns.tolist(), columns.ends_ns.tolist(), strict=True)
-        for (_, start_ns, end_ns), resource in dict(zip(spoken, senders, strict=True)).items():
+        ends_s = columns.ends_ns // NS
+        for resource, start_ns, end_ns in _spoken(columns):
             self._hear(resource, start_ns, end_ns)
-        series = list(map(deltas.series_at, whose, columns.histograms.layout_at()))
-        return LatencyRows(series, ends_s - ends_s % self._intake.tick_s, columns.histograms)
+        return deltas.rows_of(_series(columns), ends_s - ends_s % self._intake.tick_s, columns.histograms)
 
     def _points(self, points: Iterable[LatencyPoint]) -> Iterator[LatencyRow]:
         for point in points:
@@ -322,3 +319,26 @@ class _Folding:
     def _room(self) -> bool:
         """Whether there is room for what is not remembered yet."""
         return len(self._streams) + len(self.moved) < MAX_STREAMS
+
+
+def _spoken(columns: DeltaColumns) -> Iterable[tuple[Resource, int, int]]:
+    """Who spoke of which interval, each once. Mostly all of a body speak of the same one."""
+    starts_ns, ends_ns = columns.starts_ns, columns.ends_ns
+    senders = [one.resource for one in columns.whose]
+    if senders and (starts_ns == starts_ns[0]).all() and (ends_ns == ends_ns[0]).all():
+        different = {id(one): one for one in senders}.values()
+        return [(one, int(starts_ns[0]), int(ends_ns[0])) for one in different]
+    spoken = zip(map(id, senders), starts_ns.tolist(), ends_ns.tolist(), strict=True)
+    return [(one, *of[1:]) for of, one in dict(zip(spoken, senders, strict=True)).items()]
+
+
+def _series(columns: DeltaColumns) -> list[SeriesKey]:
+    """The series of each of the latencies."""
+    layouts, layout_of = columns.histograms.layouts, columns.histograms.layout_of
+    if len(layouts) == 1:
+        return deltas.series_at(columns.whose, layouts[0])
+    found: dict[int, SeriesKey] = {}
+    for number, layout in enumerate(layouts):
+        places = np.flatnonzero(layout_of == number).tolist()
+        found.update(zip(places, deltas.series_at([columns.whose[place] for place in places], layout), strict=True))
+    return [found[place] for place in range(len(columns.whose))]

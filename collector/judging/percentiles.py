@@ -7,17 +7,17 @@ several layouts, or has requests that wait past a deadline at this moment, is as
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from collector.values.columns import Columns, columns, or_none
 from collector.values.deltas import LatencyKey
-from collector.values.histogram import Counts, Floats, Layout
+from collector.values.histogram import Counts, Floats
 from collector.values.quantile import Censored, Edges, edges_at_ranks, middles, ranks_of
-from collector.windowing.latencies import NOWHERE, Roster
-from collector.windowing.plane import found
+from collector.windowing.latencies import NOWHERE, Lanes, Roster
+from collector.windowing.plane import Plane, Reached
 from collector.windowing.windows import Windows
 from slo.objective import Spec
 from slo.signals import OVERDUE, SOURCES
@@ -87,9 +87,9 @@ def percentiles(windows: Windows) -> Columns[PercentileRow]:
     held, covered = [], []
     ages_s = windows.now_s + windows.plan.tick_s - roster.firsts_s()
     services, of = roster.services
-    for window_s, lines in roster.segments:
+    for (window_s, lines), planes in zip(roster.segments, _planes(windows, roster), strict=True):
         if lines.size:
-            held.append(_window(windows, roster, window_s, waiting=waiting).of(lines))
+            held.append(_window(windows, roster, window_s, planes, waiting=waiting).of(lines))
             shares = np.array([windows.coverage(service, window_s) for service in services])
             covered.append(np.minimum(shares[of], np.maximum(ages_s, 0) / window_s)[lines])
     return Columns(PercentileRow, _columns(windows.now_s, roster, held, np.concatenate(covered)), roster.runs)
@@ -117,12 +117,33 @@ def _columns(at_s: int, roster: Roster, held: Sequence[_Figures], coverage: Floa
     )
 
 
-def _window(windows: Windows, roster: Roster, window_s: int, *, waiting: Mapping[int, tuple[int, float]]) -> _Figures:
+def _planes(windows: Windows, roster: Roster) -> Iterator[Sequence["_OnePlane"]]:
+    """Every plane over each window, ascending."""
+    planes = [(windows.latencies.planes[layout], lanes) for layout, lanes in roster.lanes.items()]
+    growing = [(plane.growing(lanes.values), _waits(plane, lanes)) for plane, lanes in planes]
+    for _ in roster.segments:
+        yield [
+            _OnePlane(roster, plane, next(values)[1], next(waits)[1] if waits else None)
+            for (plane, _), (values, waits) in zip(planes, growing, strict=True)
+        ]
+
+
+def _waits(plane: Plane, lanes: Lanes) -> Iterator[tuple[int, Counts]] | None:
+    return plane.growing(lanes.waits) if (lanes.waits != NOWHERE).any() else None
+
+
+def _window(
+    windows: Windows,
+    roster: Roster,
+    window_s: int,
+    planes: Sequence["_OnePlane"],
+    *,
+    waiting: Mapping[int, tuple[int, float]],
+) -> _Figures:
     """Every line over one window."""
     shape = (len(roster.lines), len(SHARES))
     count, censored, active = np.zeros((3, len(roster.lines)), dtype=np.int64)
     figures = _Figures(count, censored, np.full(shape, np.nan), np.full(shape, np.nan))
-    planes = [_OnePlane(windows, roster, layout, window_s) for layout in roster.lanes]
     for plane in planes:
         count += plane.count
         censored += plane.censored
@@ -140,11 +161,10 @@ class _Lines:
     """What one plane holds of every line: a row for each latency, and in a matrix of their own, so that thousands of
     rows are not copied for a few more, those over all models."""
 
-    def __init__(self, roster: Roster, sums: Counts, lanes: Counts) -> None:
-        rows: Counts = sums[lanes]
-        rows[lanes == NOWHERE] = 0
+    def __init__(self, roster: Roster, rows: Counts) -> None:
         self._parts = rows, roster.together(rows)
-        self.count: Counts = np.concatenate([part.sum(axis=1) for part in self._parts])
+        self._reached = [Reached(part) for part in self._parts]
+        self.count: Counts = np.concatenate([part.totals for part in self._reached])
 
     def rows(self, lines: Counts) -> Counts:
         """Some of the lines, in ascending order."""
@@ -153,11 +173,9 @@ class _Lines:
 
     def found(self, lines: Counts, ranks: Counts) -> Counts:
         """The columns that hold the ranks of some of the lines, in ascending order."""
-        split = zip(self._parts, self._split(lines), strict=True)
-        parts = [part if of.size == part.shape[0] else part[of] for part, of in split]
-        edge = parts[0].shape[0]
-        ranked = zip(parts, (ranks[:edge], ranks[edge:]), strict=True)
-        return np.concatenate([found(part, of) for part, of in ranked if part.size])
+        own, together = self._split(lines)
+        ranked = zip(self._reached, (own, together), (ranks[: own.size], ranks[own.size :]), strict=True)
+        return np.concatenate([part.found(rows, of) for part, rows, of in ranked])
 
     def _split(self, lines: Counts) -> tuple[Counts, Counts]:
         edge = self._parts[0].shape[0]
@@ -165,14 +183,13 @@ class _Lines:
 
 
 class _OnePlane:
-    """One plane over one window: between which edges the quantiles lie of what it holds alone."""
+    """One plane over one window, by its values and waits: between which edges the quantiles lie of what it holds
+    alone."""
 
-    def __init__(self, windows: Windows, roster: Roster, layout: Layout, window_s: int) -> None:
-        plane, lanes = windows.latencies.planes[layout], roster.lanes[layout]
+    def __init__(self, roster: Roster, plane: Plane, values: Counts, waits: Counts | None) -> None:
         self._low, self._high = plane.edges()
-        sums = plane.sums(window_s)
-        self._values = _Lines(roster, sums, lanes.values)
-        self._waits = _Lines(roster, sums, lanes.waits) if (lanes.waits != NOWHERE).any() else None
+        self._values = _Lines(roster, values)
+        self._waits = None if waits is None else _Lines(roster, waits)
         self.count = self._values.count
         self.censored = np.zeros_like(self.count) if self._waits is None else self._waits.count
 
@@ -187,7 +204,7 @@ class _OnePlane:
         waited = np.flatnonzero(censored)
         if self._waits is not None and waited.size:
             both = self._values.rows(lines[waited]) + self._waits.rows(lines[waited])
-            lower[waited] = found(both, ranks[waited])
+            lower[waited] = Reached(both).found(np.arange(waited.size), ranks[waited])
         into.low[lines] = self._low[lower]
         into.high[lines] = np.where(ranks > count[:, None], np.inf, self._high[upper])
 

@@ -23,16 +23,17 @@ from collector.windowing.windows import Plan, Windows
 
 @dataclass(slots=True)
 class Ledger:
-    """The windows, the last points of cumulative streams and the series seen, as the database has them. `named` are
-    the numbers of series whose names are stored, as of lately. `ahead_s` is the earliest moment that was counted and
-    is not in the windows, for it had not come: once it has, the ledger must be read anew."""
+    """The windows, the last points of cumulative streams and the series seen, as the database has them. `latest_s` is
+    the latest step that each series of histograms has rows in, of those that came lately: they have names there, and
+    no row beyond. `ahead_s` is the earliest moment that was counted and is not in the windows, for it had not come:
+    once it has, the ledger must be read anew."""
 
     plan: Plan
     windows: Windows
     since_s: int
     streams: dict[str, StreamRow] = field(default_factory=dict)
     seen: Seen = field(default_factory=Seen)
-    named: set[int] = field(default_factory=set)
+    latest_s: dict[int, int] = field(default_factory=dict)
     mark: Mark = START
     ahead_s: int | None = None
 
@@ -58,7 +59,11 @@ class Ledger:
         self.windows.add(deltas)
         self.streams.update({row.stream: row for row in deltas.streams})
         self.seen.add(deltas)
-        self.named.update(latency_rows(deltas.latencies).ids.tolist())
+        rows = latency_rows(deltas.latencies)
+        ids, starts_s = rows.ids.tolist(), rows.starts_s.tolist()
+        # Rows are sorted by step: the latest of a series comes last.
+        held_s = map(self.latest_s.get, ids, starts_s)
+        self.latest_s.update(zip(ids, map(max, held_s, starts_s), strict=True))
 
     def apply_sheet(self, sheet: Sheet) -> None:
         """Take in histograms that were committed before."""
@@ -82,8 +87,8 @@ class Ledger:
 
     def forget_streams(self, *, before_s: int) -> None:
         """Drop cumulative streams that have not moved since: their senders are gone. So may be the names of their
-        series, weeks after: what is named is written once more."""
-        self.named.clear()
+        series, weeks after: so all of them are written once more."""
+        self.latest_s.clear()
         self.streams = {key: row for key, row in self.streams.items() if row.end_ns >= before_s * NS}
 
 

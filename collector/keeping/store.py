@@ -19,7 +19,7 @@ import logging
 import secrets
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -28,7 +28,10 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DataError, IntegrityError
 
+from collector.decoding.points import Points
 from collector.errors import GapError, UnavailableError
+from collector.keeping import group as group_of
+from collector.keeping.group import Body, Counted, Group, adds
 from collector.keeping.ledger import empty, recalled
 from collector.keeping.tallies import Tallies
 from collector.keeping.worst import Worst
@@ -36,12 +39,13 @@ from collector.storage import commit, journal
 from collector.storage.database import FAULTS, reading, reason
 from collector.storage.file_engine import AnyConnection, AnyEngine
 from collector.storage.journal import Entry, Mark
-from collector.values.deltas import Deltas
 from collector.values.measurement import Batch
 from collector.windowing.windows import Plan
 
 MAX_WAITING = 512
 MAX_GROUP = 128
+GATHER_S = 0.002
+"""How long a group gathers under load. A body that comes alone waits for nobody."""
 ATTEMPTS = 3
 RETRY_PAUSE_S = 0.05
 PATIENCE_S = 8.0
@@ -62,34 +66,10 @@ Work = Callable[[AnyConnection], Awaitable[T]]
 """What is done within a transaction. Only statements run under `run_sync`: see `stacks`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """What became of a body: points refused and why; `again` when it had been counted before."""
-
-    rejected: int = 0
-    why: str = ""
-    again: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class _Body:
-    digest: bytes
-    batch: Batch
-    done: asyncio.Future[Counted]
-
-
 @dataclass(slots=True)
 class _Act:
     perform: Callable[[], Awaitable[Any]]
     done: asyncio.Future[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """What a transaction counted: all of it as the journal has it, and what each body is told."""
-
-    entry: Entry
-    answers: Sequence[Counted]
 
 
 class Store:
@@ -105,7 +85,7 @@ class Store:
         self._engine = engine
         self._max_series = max_series
         self._clock = clock
-        self._waiting: deque[_Body | _Act] = deque()
+        self._waiting: deque[Body | _Act] = deque()
         self._news = asyncio.Event()
         self._closing = False
         self._is_shared = engine.dialect.name == "postgresql"
@@ -118,13 +98,13 @@ class Store:
         """Bodies and other writes that wait for their turn."""
         return len(self._waiting)
 
-    async def count(self, digest: bytes, batch: Batch) -> Counted:
+    async def count(self, digest: bytes, read: Batch | Points) -> Counted:
         """Count the body once, and return when that is committed. Raises `UnavailableError`, also of a body that is in
         the middle of a commit that lasts: sent again, it counts once all the same."""
         if len(self._waiting) >= MAX_WAITING:
             raise UnavailableError("more bodies wait than can be committed: send again later")
         done: asyncio.Future[Counted] = asyncio.get_running_loop().create_future()
-        body = _Body(digest, batch, done)
+        body = Body(digest, read, done)
         self._enqueue(body)
         await asyncio.wait((done,), timeout=PATIENCE_S)
         if not done.done():
@@ -192,7 +172,7 @@ class Store:
         self._enqueue(_Act(perform, done))
         return await done
 
-    def _enqueue(self, item: _Body | _Act) -> None:
+    def _enqueue(self, item: Body | _Act) -> None:
         if self._closing:
             raise UnavailableError(STOPPING)
         self._waiting.append(item)
@@ -206,15 +186,20 @@ class Store:
             elif isinstance(first := self._waiting.popleft(), _Act):
                 await self._perform(first)
             else:
-                await self._count_group([first, *self._followers()])
+                group = [first, *self._followers()]
+                await self._count_group(group)
+                if len(group) > 1:
+                    # Who was answered together sends again together: a moment more makes one group of what would
+                    # be two that take turns.
+                    await asyncio.sleep(GATHER_S)
 
-    def _followers(self) -> Iterator[_Body]:
+    def _followers(self) -> Iterator[Body]:
         """The bodies that wait right behind, up to a whole group."""
         for _ in range(MAX_GROUP - 1):
             if not self._waiting or isinstance(self._waiting[0], _Act):
                 return
             body = self._waiting.popleft()
-            assert isinstance(body, _Body)
+            assert isinstance(body, Body)
             yield body
 
     async def _perform(self, act: _Act) -> None:
@@ -225,9 +210,10 @@ class Store:
         else:
             _succeed(act.done, answer)
 
-    async def _count_group(self, group: Sequence[_Body]) -> None:
+    async def _count_group(self, group: Sequence[Body]) -> None:
         """Count the bodies in one transaction; a body that spoils it is found by trying each alone."""
         try:
+            await group_of.read(group)
             counted = await self._transact(partial(self._counted, group=group))
         except UnavailableError as error:
             for body in group:
@@ -247,31 +233,44 @@ class Store:
                     self.worst.take(body.batch.worst, now_s=int(self._clock()))
                 _succeed(body.done, answer)
 
-    async def _counted(self, connection: AnyConnection, *, group: Sequence[_Body]) -> _Group:
+    async def _counted(self, connection: AnyConnection, *, group: Sequence[Body]) -> Group:
+        """Hardly any body comes again, so all are folded before the database is asked which did: where some have, the
+        others are folded once more, and nothing was written before that is known."""
         now_s = int(self._clock())
-        before = await connection.run_sync(commit.counted, {body.digest for body in group})
-        fresh: dict[bytes, _Body] = {}
+        fresh: dict[bytes, Body] = {}
         for body in group:
-            if body.digest not in before:
-                fresh.setdefault(body.digest, body)
-        batches = [body.batch for body in fresh.values()]
-        total, parts = self.ledger.folded(batches, now_s=now_s, max_series=self._max_series)
-        adding = [digest for digest, part in zip(fresh, parts, strict=True) if _adds(part)]
-        entry = Entry(self.ledger.mark, total)
-        if self._is_shared and _adds(total):
-            entry = Entry(Mark(self.ledger.mark.seq + 1, secrets.randbits(62)), total)
-        await connection.run_sync(self._write, entry, adding, at_s=now_s)
+            fresh.setdefault(body.digest, body)
+        again: set[bytes] | None = None
+        while again is None or again:
+            fresh = {digest: body for digest, body in fresh.items() if digest not in (again or ())}
+            batches = [body.batch for body in fresh.values()]
+            total, parts = self.ledger.folded(batches, now_s=now_s, max_series=self._max_series)
+            adding = [digest for digest, part in zip(fresh, parts, strict=True) if adds(part)]
+            entry = Entry(self.ledger.mark, total)
+            if self._is_shared and adds(total):
+                entry = Entry(Mark(self.ledger.mark.seq + 1, secrets.randbits(62)), total)
+            again = await connection.run_sync(self._write, entry, fresh.keys(), adding, at_s=now_s)
         told = {id(body): part for body, part in zip(fresh.values(), parts, strict=True)}
-        return _Group(entry, [_answer(told.get(id(body))) for body in group])
+        return Group(entry, [group_of.answer(told.get(id(body))) for body in group])
 
-    def _write(self, connection: Connection, entry: Entry, digests: Sequence[bytes], *, at_s: int) -> None:
-        named, step_s = self.ledger.named, self.ledger.plan.tick_s
-        commit.write_deltas(connection, entry.deltas, step_s=step_s, at_s=at_s, named=named)
-        commit.write_digests(connection, digests, at_s=at_s)
-        if entry.mark != self.ledger.mark:
-            journal.append(connection, entry, at_s=at_s)
+    def _write(
+        self, connection: Connection, entry: Entry, digests: Collection[bytes], adding: Sequence[bytes], *, at_s: int
+    ) -> set[bytes]:
+        """Write what the bodies of the digests add, unless some were counted before: those."""
+        again = commit.counted(connection, digests)
+        if not again:
+            latest_s, step_s = self.ledger.latest_s, self.ledger.plan.tick_s
+            commit.write_deltas(connection, entry.deltas, step_s=step_s, at_s=at_s, latest_s=latest_s)
+            commit.write_digests(connection, adding, at_s=at_s)
+            if self._is_shared:
+                if entry.mark != self.ledger.mark:
+                    journal.append(connection, entry, at_s=at_s)
+            else:  # here and now, for each way to the file's thread and back costs as much as a statement
+                self._in_doubt = True
+                connection.commit()
+        return again
 
-    def _take_in(self, group: _Group) -> None:
+    def _take_in(self, group: Group) -> None:
         total, answers = group.entry.deltas, group.answers
         if self._is_shared:
             self.ledger.take(group.entry)
@@ -375,17 +374,6 @@ async def opened(engine: AnyEngine, plan: Plan, *, max_series: int, clock: Clock
         await store.close()
         raise
     return store
-
-
-def _adds(part: Deltas) -> bool:
-    """Whether the part leaves anything behind; what does not may come again as often as it likes."""
-    return any((part.latencies, part.slo, part.gauges, part.counters, part.known, part.instances, part.streams))
-
-
-def _answer(part: Deltas | None) -> Counted:
-    if part is None:
-        return Counted(again=True)
-    return Counted(part.rejected_count, part.rejected_text)
 
 
 def _succeed(done: asyncio.Future[T], answer: T) -> None:

@@ -5,12 +5,13 @@ back, and two collectors on one database must not do so with the same row at onc
 same lock.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import repeat
+from operator import lt
 from typing import TypeVar
 
-import numpy as np
 import orjson
 from sqlalchemy import BigInteger, Select, any_, bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -20,9 +21,12 @@ from collector import schema
 from collector.storage import rows, upsert
 from collector.storage.stacks import on_own_stack
 from collector.values.alerting import Alert
-from collector.values.deltas import Deltas, LatencyRow, LatencyRows, latency_place, latency_rows
+from collector.values.deltas import Deltas, LatencyRow, LatencyRows, SeriesKey, latency_place, latency_rows
 from collector.values.histogram import merge
 
+NOTHING_KNOWN: Mapping[int, int] = {}
+_ANY = 1 << 62
+"""The latest step of a series of which nothing is known: it may be any."""
 KEYS_PER_QUESTION = 500
 ROWS_PER_QUESTION = 5_000
 WRITE_LOCK = 4_318_002
@@ -40,17 +44,25 @@ def counted(connection: Connection, digests: Collection[bytes]) -> set[bytes]:
     """Those of the digests whose bodies are committed already."""
     found: set[bytes] = set()
     for part in _parts(sorted(digests)):
-        question = select(schema.batch.c.digest).where(schema.batch.c.digest.in_(part))
-        found.update(bytes(digest) for digest in connection.scalars(question))
+        question = _which_of(len(part), connection.dialect.name)
+        found.update(bytes(digest) for (digest,) in connection.exec_driver_sql(question, tuple(part)))
     return found
 
 
+@cache
+def _which_of(digests: int, dialect: str) -> str:
+    """The question which of so many digests are stored: asked of every group, it is no expression that is compiled."""
+    mark = "${}" if dialect == "postgresql" else "?{}"
+    marks = ", ".join(mark.format(number + 1) for number in range(digests))
+    return f'SELECT digest FROM "{schema.batch.name}" WHERE digest IN ({marks})'  # noqa: S608  our own names alone
+
+
 def write_deltas(
-    connection: Connection, deltas: Deltas, *, step_s: int, at_s: int, named: Set[int] = frozenset()
+    connection: Connection, deltas: Deltas, *, step_s: int, at_s: int, latest_s: Mapping[int, int] = NOTHING_KNOWN
 ) -> None:
-    """Add the deltas to what is there. `at_s` is now, for what is forgotten by age; `named` are numbers of series
-    that the database knows already."""
-    write_latencies(connection, deltas.latencies, step_s=step_s, named=named)
+    """Add the deltas to what is there. `at_s` is now, for what is forgotten by age; `latest_s` is the latest step that
+    the database has of series, by their numbers, as far as that is known."""
+    write_latencies(connection, deltas.latencies, step_s=step_s, latest_s=latest_s)
     upsert.SLO_COUNT.write(connection, (rows.slo_count(row, step_s=step_s) for row in deltas.slo))
     upsert.GAUGE.write(connection, (rows.gauge(row, step_s=step_s) for row in deltas.gauges))
     upsert.COUNTER.write(connection, (rows.counter(row, step_s=step_s) for row in deltas.counters))
@@ -72,38 +84,49 @@ def write_alerts(connection: Connection, alerts: Sequence[Alert], transitions: S
 
 
 def write_latencies(
-    connection: Connection, latencies: Sequence[LatencyRow], *, step_s: int, named: Set[int] = frozenset()
+    connection: Connection, latencies: Sequence[LatencyRow], *, step_s: int, latest_s: Mapping[int, int] = NOTHING_KNOWN
 ) -> None:
-    """Merge histograms into the rows of their series and step."""
-    parts = on_own_stack(connection, lambda: list(_ordered(latency_rows(latencies))))
-    by_id = {one.id: one for part in parts for one in part.rows.series if one.id not in named}
+    """Merge histograms into the rows of their series and step. Those of later steps than `latest_s` meet none."""
+    parts = on_own_stack(connection, lambda: list(_ordered(latency_rows(latencies), latest_s)))
+    by_id = {one.id: one for part in parts for one in part.unknown}
     upsert.SERIES.write(connection, (rows.series(by_id[key]) for key in sorted(by_id)))
     for part in parts:
-        stored = _stored(connection, part, step_s=step_s)
+        stored = _stored(connection, part, step_s=step_s) if part.places else ()
         upsert.ROLLUP.write(connection, on_own_stack(connection, partial(_merged, part, stored, step_s=step_s)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Rows that are asked for at once, and their places: step and number of the series."""
+    """Rows that are written at once; the places, step and number of the series, at which rows may be stored already,
+    and the series that may have no name yet."""
 
     rows: LatencyRows
     places: Sequence[tuple[int, int]]
+    unknown: Sequence[SeriesKey]
 
 
-def _ordered(held: LatencyRows) -> Iterator[_Part]:
+def _ordered(held: LatencyRows, latest_s: Mapping[int, int]) -> Iterator[_Part]:
     """The rows in the order of their table, in parts."""
-    ordered = held.chosen(np.lexsort((held.ids, held.starts_s)))
-    places = list(zip(ordered.starts_s.tolist(), ordered.ids.tolist(), strict=True))
-    for start in range(0, len(places), ROWS_PER_QUESTION):
-        part = slice(start, start + ROWS_PER_QUESTION)
-        yield _Part(ordered[part], places[part])
+    order = held.order()
+    ordered = held if order is None else held.chosen(order)
+    for start in range(0, len(ordered), ROWS_PER_QUESTION):
+        part = ordered if len(ordered) <= ROWS_PER_QUESTION else ordered[start : start + ROWS_PER_QUESTION]
+        ids, starts_s = part.ids.tolist(), part.starts_s.tolist()
+        last_s = list(map(latest_s.get, ids, repeat(_ANY)))
+        if all(map(lt, last_s, starts_s)):
+            yield _Part(part, (), ())
+            continue
+        places = [
+            (one_s, number) for one_s, number, held_s in zip(starts_s, ids, last_s, strict=True) if one_s <= held_s
+        ]
+        unknown = [one for one, held_s in zip(part.series, last_s, strict=True) if held_s == _ANY]
+        yield _Part(part, places, unknown)
 
 
 def _merged(part: _Part, stored: Sequence[rows.Stored], *, step_s: int) -> list[upsert.Row]:
     """The rows as they stand once `part` is merged into those that are stored."""
     held = {(row.start_s, row.series_id): row for row in stored}
-    if held.keys().isdisjoint(part.places):
+    if not held or held.keys().isdisjoint(part.places):
         return rows.rollups(part.rows, step_s=step_s)
     return rows.rollups([_grown(row, held.get(latency_place(row))) for row in part.rows], step_s=step_s)
 

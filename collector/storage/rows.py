@@ -27,6 +27,10 @@ from collector.values.deltas import (
     latency_rows,
 )
 from collector.values.histogram import Facts, Histogram, Layout, histogram, of_plain, plain
+from collector.values.histograms import Histograms
+
+_COMMA, _ZERO = b",0"
+_LARGEST_DIGIT = 9
 
 Stored = Any
 """A row as SQLAlchemy gives it: its columns are attributes."""
@@ -49,13 +53,25 @@ def rollups(rows: Sequence[LatencyRow], *, step_s: int) -> list[Row]:
     if not held:
         return []
     of = held.histograms
-    cells = [of.counts[low:high] for low, high in zip(of.lows.tolist(), of.highs.tolist(), strict=True)]
-    written = orjson.dumps(cells, option=orjson.OPT_SERIALIZE_NUMPY).decode()
-    texts = written[1:-1].replace("],[", "] [").split(" ")
     scales = [layout.scale for layout in of.layout_at()]
     place = repeat(step_s, len(held)), held.starts_s.tolist(), held.ids.tolist()
     facts = of.totals().tolist(), of.sums.tolist(), or_none(of.mins), or_none(of.maxs)
-    return list(zip(*place, *facts, scales, of.zero_counts.tolist(), of.offsets.tolist(), texts, strict=True))
+    return list(zip(*place, *facts, scales, of.zero_counts.tolist(), of.offsets.tolist(), _bins(of), strict=True))
+
+
+def _bins(of: Histograms) -> list[str]:
+    """The bins of each, as JSON. Most counts have one digit: all of a body are written as if they had, a comma and
+    a digit each, and the few histograms that have longer ones once more."""
+    digits = np.full((of.counts.size, 2), _COMMA, dtype=np.uint8)
+    digits[:, 1] = of.counts.astype(np.uint8)  # a longer one is cut here, and written below
+    digits[:, 1] += _ZERO
+    text = digits.tobytes().decode("latin-1")
+    lows, highs = of.lows.tolist(), of.highs.tolist()
+    found = [f"[{text[2 * low + 1 : 2 * high]}]" for low, high in zip(lows, highs, strict=True)]
+    longer = np.flatnonzero(of.counts > _LARGEST_DIGIT)
+    for place in np.flatnonzero(np.searchsorted(longer, of.lows) < np.searchsorted(longer, of.highs)).tolist():
+        found[place] = orjson.dumps(of.counts[lows[place] : highs[place]].tolist()).decode()
+    return found
 
 
 def rollup_histogram(row: Stored, layout: Layout) -> Histogram:

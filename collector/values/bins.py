@@ -37,10 +37,17 @@ class Sheet:
     starts_s: Counts  # (histograms)
     bins: Bins
 
+    @property
+    def ids(self) -> list[int]:
+        """The numbers of the series."""
+        return [one.id for one in self.series]
+
 
 def sheets(rows: Iterable[LatencyRow]) -> list[Sheet]:
     """The histograms of rows, by layout."""
     held = latency_rows(rows)
+    if held and len(held.histograms.layouts) == 1:
+        return [Sheet(held.series, np.arange(len(held)), held.starts_s, of(held.histograms))]
     found = []
     for number in np.unique(held.histograms.layout_of).tolist():
         mine = held.chosen(np.flatnonzero(held.histograms.layout_of == number))
@@ -51,15 +58,22 @@ def sheets(rows: Iterable[LatencyRow]) -> list[Sheet]:
 def of(histograms: Histograms | Iterable[Histogram]) -> Bins:
     """The bins of histograms, which share a layout."""
     held = histograms if isinstance(histograms, Histograms) else side_by_side(histograms)
-    sizes = held.highs - held.lows
-    owners = np.repeat(np.arange(sizes.size), sizes)
-    # Where the cells of each histogram begin, if all stood one behind another.
-    begins = np.cumsum(sizes) - sizes
-    places = np.arange(owners.size) + np.repeat(held.lows - begins, sizes)
-    counts = held.counts[places]
-    used = np.flatnonzero(counts)
-    owners = owners[used]
-    return Bins(owners, places[used] + (held.offsets - held.lows)[owners], counts[used], held.zero_counts)
+    counts, order = held.counts, np.argsort(held.lows, kind="stable")
+    sizes = (held.highs - held.lows)[order]
+    if sizes.sum() != counts.size or not _is_gapless(held.lows[order], sizes):
+        places = np.arange(sizes.sum()) + np.repeat(held.lows[order] - (np.cumsum(sizes) - sizes), sizes)
+        counts = counts[places]
+    used = np.flatnonzero(counts != 0)
+    owners = np.repeat(order, sizes)[used]
+    # Where the cells of each histogram begin, all standing one behind another.
+    begins = np.empty_like(sizes)
+    begins[order] = np.cumsum(sizes) - sizes
+    return Bins(owners, used + (held.offsets - begins)[owners], counts[used].astype(np.int64), held.zero_counts)
+
+
+def _is_gapless(lows: Counts, sizes: Counts) -> bool:
+    """Whether each run of cells begins where the one before ends, the first at 0."""
+    return bool((lows == np.cumsum(sizes) - sizes)[sizes > 0].all())
 
 
 def parsed(texts: Sequence[str], offsets: Counts, zeros: Counts) -> Bins:

@@ -10,14 +10,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
 from operator import attrgetter
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
 from collector.values.histogram import Counts, Histogram, Layout, merge
 from collector.values.histograms import Histograms, joined, side_by_side
 from collector.values.measurement import Resource, Tally, Whose
+
+MAX_KEPT = 16_384
+"""Series of which the key is kept, for those that come at every interval."""
 
 Row = TypeVar("Row")
 
@@ -59,17 +63,30 @@ class SeriesKey:
         return self.id
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=MAX_KEPT)
 def series_of(who: Resource, model: str, signal: str, layout: Layout, *, censored: bool = False) -> SeriesKey:
     """The series of one latency of a sender. The same ones come at every interval, so their keys are kept."""
     latency = LatencyKey(who.environment, who.service, model, signal, who.source)
     return SeriesKey(latency, who.instance, layout, censored)
 
 
-@lru_cache(maxsize=16_384)
-def series_at(of: Whose, layout: Layout) -> SeriesKey:
-    """The same of whose latency it is."""
-    return series_of(of.resource, of.model, of.signal, layout, censored=of.censored)
+def series_at(several: Sequence[Whose], layout: Layout) -> list[SeriesKey]:
+    """The same of all those whose latencies they are."""
+    kept = _kept_at(layout)
+    known = list(map(kept.get, several))
+    if all(known):
+        return cast("list[SeriesKey]", known)
+    found = [series_of(of.resource, of.model, of.signal, layout, censored=of.censored) for of in several]
+    if len(kept) + len(found) > MAX_KEPT:  # senders come and go
+        kept.clear()
+    kept.update(islice(zip(several, found, strict=True), MAX_KEPT))
+    return found
+
+
+@lru_cache(maxsize=64)
+def _kept_at(_layout: Layout) -> dict[Whose, SeriesKey]:
+    """The series of a layout that came lately."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +106,8 @@ class LatencyRows(Sequence[LatencyRow]):
     series: Sequence[SeriesKey]
     starts_s: Counts
     histograms: Histograms
+    ids: Counts
+    """The number of each row's series."""
 
     def __len__(self) -> int:
         return len(self.series)
@@ -102,7 +121,7 @@ class LatencyRows(Sequence[LatencyRow]):
     def __getitem__(self, place: slice) -> "LatencyRows": ...
     def __getitem__(self, place: int | slice) -> "LatencyRow | LatencyRows":
         if isinstance(place, slice):
-            return LatencyRows(self.series[place], self.starts_s[place], self.histograms.chosen(place))
+            return LatencyRows(self.series[place], self.starts_s[place], self.histograms.chosen(place), self.ids[place])
         return LatencyRow(self.series[place], int(self.starts_s[place]), self.histograms[place])
 
     def __eq__(self, other: object) -> bool:
@@ -115,19 +134,26 @@ class LatencyRows(Sequence[LatencyRow]):
     def chosen(self, places: Counts) -> "LatencyRows":
         """Some of the rows, in the order of the places."""
         series = [self.series[place] for place in places.tolist()]
-        return LatencyRows(series, self.starts_s[places], self.histograms.chosen(places))
+        return LatencyRows(series, self.starts_s[places], self.histograms.chosen(places), self.ids[places])
+
+    def order(self) -> Counts | None:
+        """The places of the rows as their table has them, by step and number of the series; None when they stand so."""
+        ids, starts_s = self.ids, self.starts_s
+        if np.array_equal(starts_s[1:], starts_s[:-1]):
+            return None if (ids[1:] >= ids[:-1]).all() else np.argsort(ids, kind="stable")
+        return np.lexsort((ids, starts_s))
 
     def where(self, is_kept: Callable[[SeriesKey], bool]) -> "LatencyRows":
         """The rows of some series."""
         return self.chosen(np.flatnonzero([is_kept(one) for one in self.series]))
 
-    @property
-    def ids(self) -> Counts:
-        """The number of each row's series."""
-        return np.array([one.id for one in self.series], dtype=np.int64)
+
+def rows_of(series: Sequence[SeriesKey], starts_s: Counts, histograms: Histograms) -> LatencyRows:
+    """The rows of series, each in a step and with a histogram."""
+    return LatencyRows(series, starts_s, histograms, np.array([one.id for one in series], dtype=np.int64))
 
 
-_NO_ROWS = LatencyRows((), np.zeros(0, dtype=np.int64), side_by_side(()))
+_NO_ROWS = rows_of((), np.zeros(0, dtype=np.int64), side_by_side(()))
 
 
 def latency_rows(rows: Iterable[LatencyRow]) -> LatencyRows:
@@ -138,7 +164,7 @@ def latency_rows(rows: Iterable[LatencyRow]) -> LatencyRows:
     if not several:
         return _NO_ROWS
     starts_s = np.array([row.start_s for row in several], dtype=np.int64)
-    return LatencyRows([row.series for row in several], starts_s, side_by_side(row.histogram for row in several))
+    return rows_of([row.series for row in several], starts_s, side_by_side(row.histogram for row in several))
 
 
 def joined_latencies(parts: Iterable[Iterable[LatencyRow]]) -> LatencyRows:
@@ -148,7 +174,8 @@ def joined_latencies(parts: Iterable[Iterable[LatencyRow]]) -> LatencyRows:
         return several[0] if several else _NO_ROWS
     starts_s = np.concatenate([part.starts_s for part in several])
     series = [one for part in several for one in part.series]
-    return LatencyRows(series, starts_s, joined([part.histograms for part in several]))
+    ids = np.concatenate([part.ids for part in several])
+    return LatencyRows(series, starts_s, joined([part.histograms for part in several]), ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,11 +304,12 @@ def folded_latencies(rows: Iterable[LatencyRow]) -> LatencyRows:
     found = latency_rows(rows)
     if len(found) <= 1:
         return found
-    ids = found.ids
-    order = np.lexsort((ids, found.starts_s))
-    again = (np.diff(ids[order]) == 0) & (np.diff(found.starts_s[order]) == 0)
+    order, ids, starts_s = found.order(), found.ids, found.starts_s
+    if order is not None:
+        ids, starts_s = ids[order], starts_s[order]
+    again = (ids[1:] == ids[:-1]) & (starts_s[1:] == starts_s[:-1])
     if not again.any():
-        return found.chosen(order)
+        return found if order is None else found.chosen(order)
 
     def add(a: LatencyRow, b: LatencyRow) -> LatencyRow:
         return LatencyRow(a.series, a.start_s, merge(a.histogram, b.histogram))

@@ -14,6 +14,8 @@ from collector.values.columns import or_none
 from collector.values.histogram import Counts, Floats, Histogram, Layout
 
 Places = Counts | NDArray[np.bool_] | slice
+Cells = Counts | NDArray[np.uint8]
+"""Counts of cells: those of a body that all came as one byte stay one, an eighth of what must be looked at."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +29,7 @@ class Histograms:
     offsets: Counts  # (histograms)
     lows: Counts  # (histograms)
     highs: Counts  # (histograms)
-    counts: Counts  # (cells), of several histograms
+    counts: Cells  # (cells), of several histograms
     sums: Floats  # (histograms)
     mins: Floats  # (histograms)
     maxs: Floats  # (histograms)
@@ -40,7 +42,7 @@ class Histograms:
 
     def __iter__(self) -> Iterator[Histogram]:
         cells = zip(self.lows.tolist(), self.highs.tolist(), strict=True)
-        counts = (self.counts[low:high] for low, high in cells)
+        counts = (self.counts[low:high].astype(np.int64, copy=False) for low, high in cells)
         columns = self.zero_counts.tolist(), self.offsets.tolist(), counts, self.sums.tolist()
         return map(Histogram, self.layout_at(), *columns, or_none(self.mins), or_none(self.maxs))
 
@@ -71,8 +73,16 @@ class Histograms:
 
     def totals(self) -> Counts:
         """The values that each holds."""
-        reached = np.concatenate((_NONE, np.cumsum(self.counts)))
-        total: Counts = reached[self.highs] - reached[self.lows] + self.zero_counts
+        total, used = self.zero_counts.copy(), np.flatnonzero(self.highs > self.lows)
+        if used.size:
+            # From where each begins to where it ends, and on to where the next one begins: every second sum counts.
+            order = used[np.argsort(self.lows[used], kind="stable")]
+            edges = np.stack((self.lows[order], self.highs[order]), axis=1).reshape(-1)
+            if (np.diff(edges) < 0).any():  # two share cells
+                total[used] += np.array([one.counts.sum() for one in self.chosen(used)])
+            else:
+                edges = edges[:-1] if edges[-1] == self.counts.size else edges
+                total[order] += np.add.reduceat(self.counts, edges, dtype=np.int64)[::2]
         return total
 
 
@@ -108,8 +118,8 @@ def joined(parts: Sequence[Histograms]) -> Histograms:
         return parts[0] if parts else side_by_side(())
     layouts: dict[Layout, int] = {}
     layout_of = [_numbered(part, layouts) for part in parts]
-    before = np.cumsum([0, *(part.counts.size for part in parts)]).tolist()
-    cells = [(part.lows + start, part.highs + start) for part, start in zip(parts, before, strict=False)]
+    counts, befores = _cells_of(parts)
+    cells = [(part.lows + before, part.highs + before) for part, before in zip(parts, befores, strict=True)]
     return Histograms(
         tuple(layouts),
         np.concatenate(layout_of),
@@ -117,11 +127,20 @@ def joined(parts: Sequence[Histograms]) -> Histograms:
         np.concatenate([part.offsets for part in parts]),
         np.concatenate([low for low, _ in cells]),
         np.concatenate([high for _, high in cells]),
-        np.concatenate([part.counts for part in parts]),
+        counts,
         np.concatenate([part.sums for part in parts]),
         np.concatenate([part.mins for part in parts]),
         np.concatenate([part.maxs for part in parts]),
     )
+
+
+def _cells_of(parts: Sequence[Histograms]) -> tuple[Cells, list[int]]:
+    """The cells of all parts, and how many stand before those of each. Parts that were read together share theirs."""
+    first = parts[0].counts
+    if all(part.counts is first for part in parts):
+        return first, [0] * len(parts)
+    befores = np.cumsum([0, *(part.counts.size for part in parts)]).tolist()
+    return np.concatenate([part.counts for part in parts]), befores[:-1]
 
 
 def _numbered(part: Histograms, layouts: dict[Layout, int]) -> Counts:

@@ -18,7 +18,8 @@ COUNTS = "counts"
 """The basis of events that their sender judged; any other basis is the source of the histogram they are read from."""
 ACTIVE_S = 300
 """A series of events that has been silent for longer than another goes on has ended."""
-GOOD_COLUMN, BAD_COLUMN, UNSURE_COLUMN = 0, 1, 2
+GOOD_COLUMN, BAD_COLUMN, UNSURE_COLUMN = range(3)
+COLUMNS = 3
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -68,23 +69,21 @@ class Events:
     def __init__(self, windows_s: Sequence[int], *, tick_s: int, now_s: int) -> None:
         self._tick_s = tick_s
         self._now_s = now_s - now_s % tick_s
-        self._rolling = RollingCounts(3, windows_s, tick_s=tick_s, now_s=now_s)
+        self._rolling = RollingCounts(COLUMNS, windows_s, tick_s=tick_s, now_s=now_s)
         self._lanes: dict[EventKey, _Lane] = {}
         self._of_objective: dict[tuple[str, str, str], list[EventKey]] = {}
 
     def add(self, rows: Iterable[EventRow]) -> None:
         """Take in events, each at its own time; rows of zeros make a series known."""
-        starts, lanes, columns, counts = [], [], [], []
+        starts, cells, counts = [], [], []
         for row in rows:
             lane = self._lane(row)
             for column, count in ((GOOD_COLUMN, row.good), (BAD_COLUMN, row.bad), (UNSURE_COLUMN, row.unsure)):
                 if count:
                     starts.append(row.start_s)
-                    lanes.append(lane.number)
-                    columns.append(column)
+                    cells.append(lane.number * COLUMNS + column)
                     counts.append(count)
-        cells = np.array(lanes, dtype=np.int64), np.array(columns, dtype=np.int64)
-        self._rolling.add(np.array(starts, dtype=np.int64), cells, np.array(counts, dtype=np.int64))
+        self._rolling.add(*(np.array(column, dtype=np.int64) for column in (starts, cells, counts)))
 
     def _lane(self, row: EventRow) -> _Lane:
         lane = self._lanes.get(row.key)

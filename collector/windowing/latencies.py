@@ -141,7 +141,9 @@ class Latencies:
         self._now_s = now_s
         self._kept_s = kept_s
         self._places: dict[LatencyKey, _Place] = {}
-        self._lanes: dict[SeriesKey, tuple[_Place, int]] = {}
+        self._lanes: dict[int, int] = {}
+        self._settled_s = 0
+        """No latency is seen for the first time later than then: what is no older changes nothing of that."""
         self._roster: Roster | None = None
         self.planes: dict[Layout, Plane] = {}
 
@@ -152,11 +154,13 @@ class Latencies:
 
     def add_sheet(self, sheet: Sheet) -> None:
         """Take in histograms, of any age and in any order."""
-        firsts_s = np.full(len(sheet.series), np.iinfo(np.int64).max)
-        np.minimum.at(firsts_s, sheet.of, sheet.starts_s)
-        lanes = self._lanes_of(sheet.series, firsts_s.tolist())
+        held = list(map(self._lanes.get, sheet.ids))
+        if None in held or sheet.starts_s.min(initial=self._settled_s) < self._settled_s:
+            firsts_s = np.full(len(sheet.series), np.iinfo(np.int64).max)
+            np.minimum.at(firsts_s, sheet.of, sheet.starts_s)
+            held = list(map(self._lane, sheet.series, firsts_s.tolist()))
         plane = self.planes[sheet.series[0].layout]
-        plane.add(np.array(lanes, dtype=np.int64)[sheet.of], sheet.starts_s, sheet.bins)
+        plane.add(np.array(held, dtype=np.int64)[sheet.of], sheet.starts_s, sheet.bins)
 
     def advance(self, now_s: int) -> None:
         """Move the end of every window to now. A clock that went back moves nothing."""
@@ -191,32 +195,13 @@ class Latencies:
     def _read(self, lanes: Mapping[Layout, int], window_s: int) -> list[Buckets]:
         return [self.planes[layout].buckets(lane, window_s) for layout, lane in lanes.items()]
 
-    def _lanes_of(self, several: Sequence[SeriesKey], firsts_s: Sequence[int]) -> list[int]:
-        """The lane of each series, heard of from its first step on."""
-        known = list(map(self._lanes.get, several))
-        found = []
-        for series, first_s, held in zip(several, firsts_s, known, strict=True):
-            if held is None or first_s < held[0].first_s:
-                found.append(self._lane(series, first_s))
-            else:
-                found.append(held[1])
-        return found
-
     def _lane(self, series: SeriesKey, first_s: int) -> int:
         """The lane of a series that is heard of from then on."""
-        found = self._lanes.get(series)
-        if found is None:
-            if len(self._lanes) >= MAX_KEPT:  # instances come and go
-                self._lanes.clear()
-            found = self._lanes[series] = self._found(series, first_s)
-        place, lane = found
-        place.first_s = min(place.first_s, first_s)
-        return lane
-
-    def _found(self, series: SeriesKey, first_s: int) -> tuple[_Place, int]:
         place = self._places.get(series.latency)
         if place is None:
             place = self._places[series.latency] = _Place(first_s)
+        place.first_s = min(place.first_s, first_s)
+        self._settled_s = max(self._settled_s, place.first_s)
         lanes = place.waits if series.censored else place.values
         lane = lanes.get(series.layout)
         if lane is None:
@@ -225,7 +210,10 @@ class Latencies:
                 self.planes[series.layout] = plane
             lane = lanes[series.layout] = self.planes[series.layout].new_lane()
             self._roster = None
-        return place, lane
+        if len(self._lanes) >= MAX_KEPT:  # instances come and go
+            self._lanes.clear()
+        self._lanes[series.id] = lane
+        return lane
 
     def _listed(self) -> Roster:
         keys = sorted(self._places, key=attrgetter("environment", "service", "signal", "source", "model"))

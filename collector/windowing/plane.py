@@ -10,7 +10,7 @@ what is asked of whole windows is asked of those alone.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -46,19 +46,29 @@ class Plane:
 
     def add(self, lanes: Counts, starts_s: Counts, bins: Bins) -> None:
         """Add histograms of this layout, each to a lane in the step that begins at its start."""
-        columns = bins.buckets - self._first
-        distinct = _are_distinct(lanes, starts_s)
-        if self._layout.scale is not None:
-            clipped = np.clip(columns, UNDER, self._low.size - 1)
-            distinct, columns = distinct and np.array_equal(clipped, columns), clipped
-        of_zeros = np.flatnonzero(bins.zeros)
-        columns = np.concatenate((columns, np.full(of_zeros.size, ZEROS)))
+        owners, columns, counts = bins.owners, self._columns_of(bins), bins.counts
+        if bins.zeros.any():
+            of_zeros = np.flatnonzero(bins.zeros)
+            owners = np.concatenate((owners, of_zeros))
+            columns = np.concatenate((columns, np.full(of_zeros.size, ZEROS)))
+            counts = np.concatenate((counts, bins.zeros[of_zeros]))
         if columns.size == 0:
             return
-        owners = np.concatenate((bins.owners, of_zeros))
-        counts = np.concatenate((bins.counts, bins.zeros[of_zeros]))
         self._use(int(columns.min()), int(columns.max()) + 1)
-        self._rolling.add(starts_s[owners], (lanes[owners], columns), counts, distinct=distinct)
+        cells = columns + (lanes * self._rolling.columns)[owners]
+        if (starts_s == starts_s[0]).all():
+            self._rolling.add_step(int(starts_s[0]), cells, counts)
+        else:
+            self._rolling.add(starts_s[owners], cells, counts)
+
+    def _columns_of(self, bins: Bins) -> Counts:
+        """The column of each bucket."""
+        columns = bins.buckets - self._first
+        if self._layout.scale is None or columns.size == 0:
+            return columns
+        if columns.min() >= UNDER and columns.max() < self._low.size:
+            return columns
+        return np.clip(columns, UNDER, self._low.size - 1)
 
     def advance(self, now_s: int) -> None:
         """Let leave what lies outside the windows that end now."""
@@ -72,36 +82,42 @@ class Plane:
         """Lower and upper edges of the columns in use; they ascend."""
         return self._low[self._used], self._high[self._used]
 
-    def sums(self, window_s: int) -> Counts:
-        """What a window holds of every lane in the columns in use: (lanes, columns)."""
-        return self._rolling.window(window_s)[: self._lanes, self._used]
+    def growing(self, lanes: Counts) -> Iterator[tuple[int, Counts]]:
+        """Every window, ascending, with what it holds of some lanes in the columns in use: (lanes, columns), which the
+        next step changes. A lane below 0 is none."""
+        return self._rolling.growing(lanes, self._used)
 
     def buckets(self, lane: int, window_s: int) -> Buckets:
         """What a window holds of a lane."""
-        row = self._rolling.window(window_s)[lane]
+        row = self._rolling.lane(lane, window_s)
         used = np.flatnonzero(row)
         return Buckets(self._low[used], self._high[used], row[used])
 
 
-def _are_distinct(lanes: Counts, starts_s: Counts) -> bool:
-    """Whether no lane comes twice in a step."""
-    order = np.lexsort((lanes, starts_s))
-    again = (np.diff(lanes[order]) == 0) & (np.diff(starts_s[order]) == 0)
-    return not again.any()
-
-
-def found(sums: Counts, ranks: Counts) -> Counts:
-    """The column that holds each rank of its own row: `ranks` is (rows, any number). A rank that a row does not reach
-    lies in its last column.
+class Reached:
+    """Where the ranks of each row of a matrix of counts lie.
 
     One running sum over the whole matrix answers for every row, each from where the rows before it end.
     """
-    rows, width = sums.shape
-    reached = np.cumsum(sums.reshape(-1))
-    before = np.concatenate((np.zeros(1, dtype=np.int64), reached[width - 1 : -1 : width]))
-    places = np.searchsorted(reached, ranks + before[:, None], side="left")
-    within: Counts = np.clip(places - (np.arange(rows) * width)[:, None], 0, width - 1)
-    return within
+
+    def __init__(self, sums: Counts) -> None:
+        rows, self._width = sums.shape
+        self._reached = np.cumsum(sums.reshape(-1))
+        ends = self._reached[self._width - 1 :: self._width] if self._width else np.zeros(rows, dtype=np.int64)
+        self._before = np.concatenate((np.zeros(1, dtype=np.int64), ends))
+
+    @property
+    def totals(self) -> Counts:
+        """What each row holds."""
+        return np.diff(self._before)
+
+    def found(self, rows: Counts, ranks: Counts) -> Counts:
+        """The columns that hold the ranks of some rows: (rows, any number). A rank that its row does not reach lies in
+        the last column."""
+        wanted = (ranks + self._before[rows][:, None]).reshape(-1)
+        places = np.searchsorted(self._reached, wanted, side="left").reshape(ranks.shape)
+        within: Counts = np.clip(places - (rows * self._width)[:, None], 0, self._width - 1)
+        return within
 
 
 def _columns(layout: Layout) -> tuple[int, Floats, Floats]:

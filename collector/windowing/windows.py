@@ -84,7 +84,7 @@ class Windows:
         self.latencies = Latencies(plan.windows_s, tick_s=plan.tick_s, now_s=now_s, kept_s=plan.service_windows_s)
         self._coverage: dict[Service, Coverage] = {}
         self._shares: dict[tuple[Service, int], float] = {}
-        self._tells: dict[SeriesKey, tuple[_Told, ...]] = {}
+        self._tells: dict[int, tuple[_Told, ...]] = {}
 
     def add(self, rows: Deltas) -> None:
         """Take in committed rows, of any age and in any order."""
@@ -147,7 +147,7 @@ class Windows:
 
     def _read(self, sheet: Sheet) -> Iterator[EventRow]:
         """The events of objectives that histograms tell, for models whose events nobody judges at the source."""
-        known = list(map(self._tells.get, sheet.series))
+        known = list(map(self._tells.get, sheet.ids))
         if not any(known) and None not in known:
             return
         telling = [(number, told) for number, series in enumerate(sheet.series) for told in self._told(series)]
@@ -170,11 +170,11 @@ class Windows:
 
     def _told(self, series: SeriesKey) -> tuple[_Told, ...]:
         """What the histograms of a series may tell."""
-        found = self._tells.get(series)
+        found = self._tells.get(series.id)
         if found is None:
             if len(self._tells) >= MAX_KEPT:  # instances come and go
                 self._tells.clear()
-            found = self._tells[series] = tuple(self._answers(series))
+            found = self._tells[series.id] = tuple(self._answers(series))
         return found
 
     def _answers(self, series: SeriesKey) -> Iterator[_Told]:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from collector.doors.intake import Reception, Room
-from collector.keeping.store import Counted
+from collector.keeping.group import Counted
 from collector.values.measurement import Batch
 from tests.collector import exports
 

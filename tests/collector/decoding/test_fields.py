@@ -23,6 +23,8 @@ KINDS = (
     Kind(9, BYTES),
     Kind(10, VARINT),
     Kind(12, FIXED64),
+    Kind(13, FIXED64),
+    Kind(14, FIXED64),
 )
 INNER = (Kind(1, VARINT), Kind(2, BYTES))
 
@@ -37,6 +39,8 @@ def points(draw: st.DrawFn) -> ExponentialHistogramDataPoint:
     )
     if draw(st.booleans()):
         point.sum = draw(st.floats(allow_nan=False))
+    if draw(st.booleans()):
+        point.min, point.max = draw(st.floats(0, 1)), draw(st.floats(2, 3))
     if draw(st.booleans()):
         point.positive.offset = draw(st.integers(-(2**31), 2**31 - 1))
         point.positive.bucket_counts[:] = draw(st.lists(st.integers(0, 2**64 - 1), max_size=200))
@@ -67,6 +71,29 @@ def test_every_field_of_every_message_is_found(several: list[ExponentialHistogra
         field = walked.fields[1]
         raw = walked.data[field.at[number] : field.at[number] + field.size[number]].tobytes()
         assert ExponentialHistogramDataPoint.FromString(raw).attributes == point.attributes
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=5), st.integers(1, 2**64 - 1))
+def test_fields_of_eight_bytes_that_all_have_next_are_found_as_those_of_one(tails: list[int], at_ns: int) -> None:
+    """Of three at the end each message has as many as the last; of four in the middle all have two at least."""
+    several = [ExponentialHistogramDataPoint(start_time_unix_nano=at_ns, time_unix_nano=number + 1) for number in tails]
+    for number, point in zip(tails, several, strict=True):
+        point.count, point.scale = number, 3
+        point.min = 0.25
+        if number:
+            point.max = float(number)
+        if number == 2:
+            point.zero_threshold = 0.5
+    walked = in_step([point.SerializeToString() for point in several], KINDS)
+    assert walked.whole.all()
+    assert walked.integers(2).astype(np.uint64).tolist() == [at_ns] * len(tails)
+    assert walked.integers(3).tolist() == [number + 1 for number in tails]
+    assert walked.integers(4).tolist() == tails
+    assert walked.fields[4].has.tolist() == [number > 0 for number in tails]
+    assert not walked.fields[5].has.any()
+    assert walked.doubles(12).tolist() == [0.25] * len(tails)
+    assert walked.doubles(13).tolist() == tails
+    assert walked.doubles(14).tolist() == [0.5 if number == 2 else 0.0 for number in tails]
 
 
 def written(**values: int) -> bytes:

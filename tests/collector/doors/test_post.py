@@ -20,7 +20,7 @@ from collector.doors.body import MAX_JSON_BYTES, MAX_UNPACKED_BYTES
 from collector.doors.intake import Reception
 from collector.doors.post import Post
 from collector.errors import UnavailableError
-from collector.keeping.store import Counted
+from collector.keeping.group import Counted
 from tests.collector.support import Running, ask, collector, peak_mib, until
 from tests.collector.told_store import BODY, Told, raises, reception
 

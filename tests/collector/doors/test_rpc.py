@@ -22,7 +22,7 @@ from collector.doors.address import Address
 from collector.doors.intake import Reception
 from collector.doors.tls import Files, Identity
 from collector.errors import ListenError, UnavailableError
-from collector.keeping.store import Counted
+from collector.keeping.group import Counted
 from tests.collector import exports, messages
 from tests.collector.support import ask, collector, peak_mib, until
 from tests.collector.told_store import BODY, Told, raises, reception

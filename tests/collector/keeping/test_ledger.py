@@ -13,7 +13,7 @@ from collector.storage.journal import Entry, Mark
 from collector.values.deltas import Deltas
 from slo import signals
 from tests.collector import exports, messages, scene
-from tests.collector.stores import NOW_S, Clock, a_plan, batch, store
+from tests.collector.stores import NOW_S, Clock, a_plan, batch, store, totals
 from tests.collector.support import SPEC
 
 
@@ -98,6 +98,19 @@ def test_the_names_of_series_are_written_once_and_now_and_then_again(tmp_path: P
             assert await named(b"b") == 0
             one.ledger.forget_streams(before_s=0)
             assert await named(b"c") == first
+
+    asyncio.run(story())
+
+
+def test_the_latest_step_of_a_series_is_the_latest_that_was_committed(tmp_path: Path) -> None:
+    """Late data does not turn it back: rows would be taken for new that are there."""
+
+    async def story() -> None:
+        async with store(f"{tmp_path}/a.db") as one:
+            for number, age_s in enumerate((25, 5, 45, 5)):
+                await one.count(b"%d" % number, batch(exports.second(good=5, bad=1, at_s=NOW_S - age_s)))
+            assert set(one.ledger.latest_s.values()) == {(NOW_S - 5) // 10 * 10}
+            assert (await one.read(totals))["values"] == 24
 
     asyncio.run(story())
 

@@ -55,6 +55,42 @@ def test_e01_a_body_that_comes_many_times_at_once_counts_once(database: str) -> 
     asyncio.run(story())
 
 
+def test_what_came_again_is_left_out_of_its_group_and_the_rest_counts_in_its_order(database: str) -> None:
+    """The points of a stream, of which those of the first body are counted already."""
+
+    def reading(beats: int) -> tuple[bytes, Batch]:
+        one = messages.number(beats, at_s=NOW_S - 9 + beats, start_s=NOW_S - 9, attributes={})
+        metric = messages.counter(signals.HEARTBEAT.name, one, temporality=messages.CUMULATIVE)
+        return b"%d" % beats, batch(exports.export([metric]))
+
+    async def story() -> None:
+        async with store(database) as one:
+            assert not (await one.count(*reading(1))).again
+            answers = await asyncio.gather(*(one.count(*reading(beats)) for beats in (1, 2, 4, 7, 1)))
+            assert [answer.again for answer in answers] == [True, False, False, False, True]
+            assert (await one.read(totals))["beats"] == 7
+
+    asyncio.run(story())
+
+
+def test_who_was_answered_together_is_counted_together_again(tmp_path: Path) -> None:
+    """A sender that waits for its answer, as several do: they end up in one group, and do not take turns."""
+
+    async def story() -> None:
+        async with store(f"{tmp_path}/a.db") as one:
+            await asyncio.gather(*(count(one, f"first {number}") for number in range(4)))
+            before = one.tallies.commits
+
+            async def send(sender: int) -> None:
+                for number in range(10):
+                    await count(one, f"{sender} {number}")
+
+            await asyncio.gather(*(send(sender) for sender in range(4)))
+            assert one.tallies.commits - before <= 12
+
+    asyncio.run(story())
+
+
 def test_bodies_that_wait_together_are_committed_together(database: str) -> None:
     async def story() -> None:
         async with store(database) as one:

@@ -51,6 +51,30 @@ def test_histograms_of_the_same_step_are_merged(database: str) -> None:
     assert coarse.counts.tolist() == [2, 0, 2]
 
 
+def test_only_what_is_later_than_all_that_is_known_is_written_without_a_look(database: str) -> None:
+    """A row at or before the latest step of its series may be there; so may any of a series of which nothing is
+    known."""
+    first, second = from_values([0.1, 0.2, 0.0]), from_values([0.2, 30.0])
+
+    def write(latest_s: dict[int, int], *rows_of: LatencyRow) -> Any:
+        return lambda c: commit.write_latencies(c, rows_of, step_s=10, latest_s=latest_s)
+
+    def read(connection: Connection) -> Any:
+        return connection.execute(select(schema.rollup).order_by(schema.rollup.c.start_s)).all()
+
+    found = after(
+        database,
+        write({}, LatencyRow(EXACT, 100, first)),
+        write({EXACT.id: 100}, LatencyRow(EXACT, 100, second), LatencyRow(EXACT, 110, first)),
+        write({EXACT.id: 110}, LatencyRow(EXACT, 120, second)),
+        write({}, LatencyRow(EXACT, 110, first)),
+        read,
+    )
+    expected = [merge(first, second), merge(first, first), second]
+    assert [rows.rollup_histogram(row, EXACT.layout) for row in found] == expected
+    assert after(database, lambda c: list(c.scalars(select(schema.series.c.id)))) == [EXACT.id]
+
+
 def test_digests_are_remembered(database: str) -> None:
     written = after(
         database,

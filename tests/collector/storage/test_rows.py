@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
+import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Table
@@ -21,7 +23,7 @@ from collector.values.deltas import (
     SloRow,
     StreamRow,
 )
-from collector.values.histogram import Layout, from_values
+from collector.values.histogram import Layout, from_values, histogram
 
 KEY = SeriesKey(LatencyKey("prod", "chat", "m", "ttft", "proxy"), "i1", Layout(5))
 EXPLICIT = SeriesKey(LatencyKey("", "chat", "m", "ttft", "otel"), "i1", Layout(None, (0.1, 0.25, 1.0)), True)
@@ -47,6 +49,13 @@ def test_histograms_come_back_as_they_were(values: list[float], explicit: bool) 
         back = stored(schema.rollup, together[place])
         assert rows.rollup_histogram(back, key.layout) == row.histogram
         assert (back.start_s, back.count) == (100, len(values))
+
+
+@pytest.mark.parametrize("counts", [[9], [10], [1, 0, 9], [1, 10, 1], [300, 2**40, 255, 0, 208]])
+def test_counts_of_any_length_are_written_as_json(counts: list[int]) -> None:
+    several = [histogram(KEY.layout, -3, one) for one in ([1], counts, [2, 0, 3])]
+    written = rows.rollups([LatencyRow(KEY, 10 * place, one) for place, one in enumerate(several)], step_s=10)
+    assert [row[-1] for row in written] == ["[1]", orjson.dumps(counts).decode(), "[2,0,3]"]
 
 
 def test_no_rows_are_none() -> None:

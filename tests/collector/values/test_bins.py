@@ -1,6 +1,7 @@
 """Bins of many histograms at once are those of each: from values, and from the text of stored rows."""
 
 from collections.abc import Sequence
+from random import Random
 
 import numpy as np
 import orjson
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from collector.values import bins
 from collector.values.bins import Bins
 from collector.values.histogram import Histogram, Layout, from_values
+from collector.values.histograms import side_by_side
 from collector.values.quantile import split_at, splits_at
 from tests.strategies import BOUNDS, usual_latencies_s
 
@@ -47,6 +49,14 @@ def test_made_and_parsed_are_the_same_as_one_by_one(many: list[Histogram]) -> No
     for found in (bins.of(many), stored(many)):
         assert taken_apart(found) == one_by_one(many)
         assert found.zeros.tolist() == [one.zero_count for one in many]
+
+
+@given(histograms, st.randoms(use_true_random=False))
+def test_histograms_in_any_order_or_only_some_of_them_keep_their_bins(many: list[Histogram], random: Random) -> None:
+    places = random.sample(range(len(many)), len(many))
+    for some in (places, places[1:], places * 2):
+        held = side_by_side(many).chosen(np.array(some, dtype=np.int64))
+        assert taken_apart(bins.of(held)) == one_by_one([many[place] for place in some])
 
 
 @given(st.lists(st.lists(st.integers(0, 2**40), max_size=9), min_size=1, max_size=9), st.integers(-500, 500))

@@ -22,9 +22,11 @@ from collector.values.deltas import (
     concat,
     joined_latencies,
     latency_rows,
+    series_at,
+    series_of,
 )
 from collector.values.histogram import Layout, from_values, histogram
-from collector.values.measurement import Tally
+from collector.values.measurement import Resource, Tally, Whose
 from tests.strategies import BOUNDS
 from tests.strategies import deltas as some_deltas
 
@@ -124,6 +126,18 @@ def test_rows_of_latencies_are_the_same_as_columns(parts: list[Deltas]) -> None:
     assert together.where(lambda series: series.instance == "i1") == tuple(
         row for row in rows if row.series.instance == "i1"
     )
+
+
+def test_the_series_of_many_are_those_of_each_and_kept() -> None:
+    resources = [Resource("", "chat", f"i{number}", "proxy") for number in range(3)]
+    whose = [Whose(one, model, "ttft", censored) for one in resources for model in "ab" for censored in (False, True)]
+    for layout in (Layout(5), Layout(None, (0.1, 1.0))):
+        found = series_at(whose, layout)
+        alone = [series_of(one.resource, one.model, one.signal, layout, censored=one.censored) for one in whose]
+        assert found == alone
+        again = series_at([*whose, Whose(resources[0], "c", "ttft")], layout)
+        assert all(one is other for one, other in zip(found, again, strict=False))
+        assert again[-1].latency.model == "c"
 
 
 def test_columns_of_rows_equal_rows_alone_and_are_no_key() -> None:

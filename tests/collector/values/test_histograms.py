@@ -1,5 +1,7 @@
 """Histograms side by side are those that were put there, however they are chosen and joined."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +35,26 @@ def test_joined_they_stand_one_part_behind_another(parts: list[list[Histogram]])
     found = joined([side_by_side(part) for part in parts])
     assert list(found) == [one for part in parts for one in part]
     assert found.totals().tolist() == [one.count for part in parts for one in part]
+
+
+@given(some_histograms())
+def test_parts_that_were_read_together_share_their_counts(several: list[Histogram]) -> None:
+    whole = side_by_side(several)
+    found = joined([whole.chosen(slice(0, 1)), whole.chosen(slice(1, None))])
+    assert list(found) == several
+    assert found.counts is whole.counts
+    assert found.totals().tolist() == [one.count for one in several]
+    twice = joined([whole, whole])
+    assert list(twice) == [*several, *several]
+    assert twice.totals().tolist() == [one.count for one in (*several, *several)]
+
+
+def test_counts_of_one_byte_are_summed_and_told_apart_as_any() -> None:
+    wide = side_by_side([from_values([0.1] * 200), from_values([0.1] * 100)])
+    narrow = replace(wide, counts=wide.counts.astype(np.uint8))
+    assert narrow.totals().tolist() == [200, 100]
+    assert list(narrow) == list(wide)
+    assert {one.counts.dtype for one in narrow} == {np.dtype(np.int64)}
 
 
 @given(st.data(), some_histograms())

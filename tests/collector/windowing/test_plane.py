@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.values import bins
-from collector.values.histogram import Histogram, Layout, from_values
+from collector.values.histogram import Counts, Histogram, Layout, from_values
 from collector.values.quantile import Buckets, buckets, quantile_between, quantiles, ranks_of
-from collector.windowing.plane import Plane, found
+from collector.windowing.plane import Plane, Reached
 from tests.strategies import BOUNDS, exponential_histograms, usual_latencies_s
 
 SHARES = (0.5, 0.95, 1.0)
@@ -17,6 +17,12 @@ SHARES = (0.5, 0.95, 1.0)
 def put(plane: Plane, start_s: int, one: Histogram) -> None:
     """A histogram in a lane of its own."""
     plane.add(np.array([plane.new_lane()]), np.array([start_s]), bins.of([one]))
+
+
+def whole(plane: Plane) -> Counts:
+    """What its only window holds."""
+    ((_, sums),) = plane.growing(np.arange(plane.lanes))
+    return sums
 
 
 def through(one: Histogram) -> Buckets:
@@ -79,12 +85,14 @@ def test_ranks_of_all_lanes_at_once_lie_where_each_alone_says(lanes: list[list[f
     plane = Plane(layout, [60], tick_s=10, now_s=1000)
     for values in lanes:
         put(plane, 1000, from_values(values, layout))
-    sums, (low, high) = plane.sums(60), plane.edges()
+    sums, (low, high) = whole(plane), plane.edges()
     assert sums.shape == (plane.lanes, low.size)
     assert sums.sum(axis=1).tolist() == [len(values) for values in lanes]
     if low.size == 0:
         return
-    columns = found(sums, ranks_of(SHARES, sums.sum(axis=1)))
+    reached = Reached(sums)
+    assert reached.totals.tolist() == [len(values) for values in lanes]
+    columns = reached.found(np.arange(len(lanes)), ranks_of(SHARES, reached.totals))
     for lane, values in enumerate(lanes):
         if values:
             told = tuple(quantile_between(low[column], high[column]) for column in columns[lane])
@@ -94,17 +102,15 @@ def test_ranks_of_all_lanes_at_once_lie_where_each_alone_says(lanes: list[list[f
 def test_a_plane_reads_between_the_first_and_the_last_column_in_use() -> None:
     plane = Plane(Layout(5), [60], tick_s=10, now_s=1000)
     put(plane, 1000, from_values([]))
-    assert plane.sums(60).shape == (1, 0)
+    assert whole(plane).shape == (1, 0)
     put(plane, 1000, from_values([0.1, 0.2]))
     put(plane, 900, from_values([7.0]))
     low, high = plane.edges()
     assert (low[0] < 0.1 <= high[0], low[-1] < 7.0 <= high[-1]) == (True, True)
-    assert plane.sums(60).sum() == 2
+    assert whole(plane).sum() == 2
 
 
 def test_a_rank_that_a_row_does_not_reach_lies_in_its_last_column() -> None:
-    assert found(np.array([[1, 0], [0, 0], [0, 2]]), np.array([[1, 9], [1, 1], [1, 2]])).tolist() == [
-        [0, 1],
-        [1, 1],
-        [1, 1],
-    ]
+    reached = Reached(np.array([[1, 0], [0, 0], [0, 2]]))
+    assert reached.found(np.arange(3), np.array([[1, 9], [1, 1], [1, 2]])).tolist() == [[0, 1], [1, 1], [1, 1]]
+    assert reached.found(np.array([2, 0]), np.array([[1, 2], [1, 9]])).tolist() == [[1, 1], [0, 1]]

@@ -83,11 +83,13 @@ def test_gauges_are_kept_by_model_and_rank() -> None:
             scene.gauge(signals.GPU_LOST.sql, 1, at_s=NOW_S, attribute="GPU-1"),
             scene.gauge(signals.IN_FLIGHT.sql, 9, at_s=NOW_S, model="m"),
             scene.gauge(signals.OLDEST_AGE.sql, 7, at_s=NOW_S, model="m"),
+            scene.gauge(signals.TTFT_PREDICTED.sql, 2, at_s=NOW_S),
         ),
     )
     assert sums(one, signals.KV_OCCUPANCY.sql, I1) == {("m", "0"): 0.9}
     assert sums(one, signals.ENGINE_WAITING.sql, I1) == {("m", ""): 0}
     assert sums(one, signals.OLDEST_AGE.sql, I1) == {("m", ""): 7}
+    assert sums(one, signals.TTFT_PREDICTED.sql, I1) == {("", ""): 2}
     assert sums(one, signals.GPU_LOST.sql, I1) == {("GPU-1",): 1}
     assert sums(one, signals.IN_FLIGHT.sql, I1) == {}
 

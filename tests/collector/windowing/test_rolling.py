@@ -11,6 +11,8 @@ from collector.windowing.rolling import MAX_PIECES, MAX_STRETCHES, RollingCounts
 
 COLUMNS = 3
 WINDOWS_S = (15, 60, 600, 7200, 86400, 2_419_200)
+APART_S = (60, 3590, 3600, 3610, 7200, 21_600, 21_900, 86_400, 259_200, 259_260, 2_419_200)
+"""Some are held at another step than the one before, and differ by less."""
 
 
 @dataclass(frozen=True)
@@ -25,23 +27,9 @@ def add(rolling: RollingCounts, events: list[Event]) -> None:
     def array(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         return np.array(values, dtype=np.int64)
 
-    cells = array([event.lane for event in events]), array([event.column for event in events])
+    rolling.reserve(max((event.lane for event in events), default=0))
+    cells = array([event.lane * COLUMNS + event.column for event in events])
     rolling.add(array([event.start_s for event in events]), cells, array([event.count for event in events]))
-
-
-def test_cells_that_are_distinct_need_no_adding_up() -> None:
-    """In any order, over several steps, and let go again."""
-    rolling = [RollingCounts(COLUMNS, WINDOWS_S, tick_s=10, now_s=1000) for _ in range(2)]
-    lanes, columns, counts = np.array([3, 0, 2, 2]), np.array([1, 2, 0, 1]), np.array([7, 300, 1, 70_000])
-    for starts_s in (np.array([990, 990, 990, 990]), np.array([990, 1000, 1000, 990])):
-        for distinct, one in zip((False, True), rolling, strict=True):
-            one.add(starts_s, (lanes, columns), counts, distinct=distinct)
-    for now_s in (1000, 1010, 1020, 5_000_000):
-        for one in rolling:
-            one.advance(now_s)
-        for window_s in WINDOWS_S:
-            assert held(rolling[0], window_s) == held(rolling[1], window_s)
-    assert held(rolling[0], 2_419_200) == {}
 
 
 @pytest.mark.parametrize("apart", [1, 5000])
@@ -72,7 +60,15 @@ def anew(events: list[Event], window_s: int, *, tick_s: int, now_s: int) -> dict
 
 
 def held(rolling: RollingCounts, window_s: int) -> dict[tuple[int, int], int]:
+    """What a window holds, asked in all three ways."""
     sums = rolling.window(window_s)
+    assert all(np.array_equal(rolling.lane(lane, window_s), sums[lane]) for lane in range(3))
+    windows_s = []
+    for ascending_s, grown in rolling.growing(np.array([2, -1, 0]), slice(1, COLUMNS)):
+        windows_s.append(ascending_s)
+        assert ascending_s != window_s or np.array_equal(grown, [sums[2, 1:], [0, 0], sums[0, 1:]])
+    assert windows_s == sorted(windows_s)
+    assert window_s in windows_s
     lanes, columns = np.nonzero(sums)
     return {(int(lane), int(column)): int(sums[lane, column]) for lane, column in zip(lanes, columns, strict=True)}
 
@@ -83,6 +79,7 @@ ages_s = st.one_of(st.integers(-300, 120), st.integers(0, 8000), st.integers(0, 
 
 @given(
     st.sampled_from([2, 10, 60]),
+    st.sampled_from([WINDOWS_S, APART_S]),
     st.lists(
         st.tuples(
             moves_s,
@@ -93,10 +90,10 @@ ages_s = st.one_of(st.integers(-300, 120), st.integers(0, 8000), st.integers(0, 
 )
 @settings(max_examples=200, deadline=None)
 def test_incremental_sums_equal_those_made_anew(
-    tick_s: int, acts: list[tuple[int, list[tuple[int, int, int, int]]]]
+    tick_s: int, windows_s: tuple[int, ...], acts: list[tuple[int, list[tuple[int, int, int, int]]]]
 ) -> None:
     now_s = 10_000_000
-    rolling = RollingCounts(COLUMNS, WINDOWS_S, tick_s=tick_s, now_s=now_s)
+    rolling = RollingCounts(COLUMNS, windows_s, tick_s=tick_s, now_s=now_s)
     events: list[Event] = []
     for move_s, adds in acts:
         rolling.advance(now_s + move_s)
@@ -104,7 +101,7 @@ def test_incremental_sums_equal_those_made_anew(
         came = [Event((now_s - age_s) // tick_s * tick_s, lane, column, n) for age_s, lane, column, n in adds]
         add(rolling, came)
         events += came
-        for window_s in WINDOWS_S:
+        for window_s in windows_s:
             assert held(rolling, window_s) == anew(events, window_s, tick_s=tick_s, now_s=now_s), window_s
 
 
@@ -164,15 +161,40 @@ def test_memory_is_bounded_by_steps_and_not_by_what_comes() -> None:
     for now_s in range(0, 40_000, 10):
         rolling.advance(now_s)
         add(rolling, [Event(now_s, 0, 0, 1), Event(now_s, 1, 2, 300)])
-    fine, coarse = rolling._rungs
+    ((fine, coarse),) = rolling._chains
     assert (fine.step_s, coarse.step_s) == (10, 3600)
     assert len(fine.slabs) == 360
-    assert len(coarse.slabs) == 12
-    ended = [pieces for start_s, pieces in coarse.slabs.items() if start_s + coarse.step_s <= rolling._now_s]
-    assert len(ended) >= 11
+    assert len(coarse.slabs) == 11  # what lies in the last hour is held at the finer step alone
+    ended = [pieces for start_s, pieces in coarse.slabs.items() if start_s + 2 * coarse.step_s <= rolling._now_s]
+    assert len(ended) >= 9
     assert {len(pieces) for pieces in ended} == {1}  # what came tick by tick lies together once the step is over
     assert held(rolling, 3600) == {(0, 0): 360, (1, 2): 108_000}
     assert held(rolling, 2_419_200) == {(0, 0): 4000, (1, 2): 1_200_000}
+
+
+def test_answers_are_kept_until_a_ring_changes_and_never_mixed_up() -> None:
+    """However often somebody asks, and for whichever lanes and columns."""
+    rolling = RollingCounts(COLUMNS, [60, 600], tick_s=10, now_s=1000)
+    add(rolling, [Event(1000, 0, 0, 1), Event(500, 1, 1, 2)])
+    lanes, columns = [np.array(some) for some in ([0, 1], [1, 0], [-1, 1])], [slice(0, 3), slice(1, 2)]
+
+    def check() -> None:
+        for some in lanes:
+            for part in columns:
+                for window_s, sums in rolling.growing(some, part):
+                    whole = np.concatenate((rolling.window(window_s), np.zeros((1, COLUMNS), dtype=np.int64)))
+                    assert np.array_equal(sums, whole[some][:, part])
+
+    for _ in range(2):
+        check()
+    add(rolling, [Event(500, 1, 1, 5), Event(990, 0, 2, 7)])
+    check()
+    kept = rolling._asked[1][-1].sums
+    assert next(reversed(list(rolling.growing(lanes[2], columns[1]))))[1] is not kept
+    assert rolling._asked[1][-1].sums is kept
+    for now_s in (1050, 1060, 1100, 1590, 1600):
+        rolling.advance(now_s)
+        check()
 
 
 def test_lanes_grow_and_stay_where_they_are() -> None:

@@ -227,7 +227,7 @@ def test_a_thousand_series_stay_within_their_memory() -> None:
         rows = [scene.values(NOW_S, random.lognormal(-1, 0.5, 20), model=f"m{n}") for n in range(number, number + 50)]
         windows.add(Deltas(latencies=tuple(rows)))
     (plane,) = windows.latencies.planes.values()
-    assert plane._rolling._sums.nbytes < 80e6
+    assert plane._rolling._rings.nbytes < 80e6
     assert len(windows.latencies.seen()) == 1000
 
 

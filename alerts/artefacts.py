@@ -17,7 +17,7 @@ from alerts.rules import Target, service_groups
 from alerts.unit_tests import service_tests, slow_tests
 from slo.burn import tiers
 from slo.objective import Objective, Spec
-from slo.promql import INSTANCE_LABEL, TIER_LABEL, VERDICT_KEY
+from slo.promql import INSTANCE_LABEL, LONG_WINDOW_LABEL, SHORT_WINDOW_LABEL, TIER_LABEL, VERDICT_KEY
 from slo.quantity import duration_text
 from slo.trouble import STEP_LABEL
 
@@ -31,7 +31,7 @@ LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 RESERVED_LABELS = {
     *VERDICT_KEY,
     *("alertname", "alertstate", "severity", "notify", "owner", TIER_LABEL, STEP_LABEL, INSTANCE_LABEL),
-    *("long_window", "short_window"),
+    *(LONG_WINDOW_LABEL, SHORT_WINDOW_LABEL),
 }
 
 

@@ -34,7 +34,7 @@ from alerts.group import Alert, Recording
 from slo import promql
 from slo.burn import ENOUGH_GOOD, Tier, tiers
 from slo.objective import Objective, Spec
-from slo.promql import SERVICE_KEY, SUBJECT_KEY, TIER_LABEL, of_objective, on
+from slo.promql import LONG_WINDOW_LABEL, SERVICE_KEY, SHORT_WINDOW_LABEL, SUBJECT_KEY, TIER_LABEL, of_objective, on
 from slo.quantity import duration_text
 from slo.signals import MODEL_LABEL, OTHER_MODEL, SERVICE_LABEL, SIGNALS
 
@@ -138,6 +138,6 @@ def objective_labels(spec: Spec, objective: Objective, *, severity: str, notify:
 
 
 def _burn_labels(spec: Spec, objective: Objective, tier: Tier) -> dict[str, str]:
-    windows = {"long_window": duration_text(tier.long_s), "short_window": duration_text(tier.short_s)}
+    windows = {LONG_WINDOW_LABEL: duration_text(tier.long_s), SHORT_WINDOW_LABEL: duration_text(tier.short_s)}
     labels = objective_labels(spec, objective, severity=tier.severity, notify=tier.notify)
     return {**labels, TIER_LABEL: tier.name, **windows}

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from capacity.errors import TargetError
 from capacity.reply import Reply
+from slo.signals import CLASS_HEADER
 
 Clock = Callable[[], float]
 CONNECT_TIMEOUT_S = 10.0
@@ -42,11 +43,11 @@ def target(url: str) -> Target:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise TargetError(f"--target {url}: {error}; write http://HOST:PORT") from None
+    except ValueError:
+        raise TargetError(f"--target {_without_secret(url)} is no URL: write http://HOST:PORT") from None
     is_plain = not (parts.query or parts.fragment or parts.username) and parts.path.isascii() and " " not in parts.path
     if parts.scheme not in ("http", "https") or not host or port == 0 or not is_plain:
-        raise TargetError(f"--target {url} is no server's address: write http://HOST:PORT")
+        raise TargetError(f"--target {_without_secret(url)} is no server's address: write http://HOST:PORT")
     try:
         host.encode("idna")
     except UnicodeError:
@@ -55,13 +56,19 @@ def target(url: str) -> Target:
     return Target(host, port or (443 if is_tls else 80), parts.path.rstrip("/").removesuffix("/v1"), is_tls)
 
 
+def _without_secret(url: str) -> str:
+    """What stands behind the last @: where a URL is none, nobody can tell where in it a password ends."""
+    _, at, tail = url.rpartition("@")
+    return f"...@{tail}" if at else url
+
+
 def request_bytes(to: Target, path: str, *, body: bytes | None = None, request_class: str | None = None) -> bytes:
     """A whole request: POST with a JSON body, or GET without one."""
     lines = [f"{'GET' if body is None else 'POST'} {to.prefix}{path} HTTP/1.1", f"Host: {to.authority}"]
     if body is not None:
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
     if request_class is not None:
-        lines.append(f"x-firsttoken-class: {request_class}")
+        lines.append(f"{CLASS_HEADER}: {request_class}")
     return "\r\n".join([*lines, "Accept: text/event-stream, application/json", "", ""]).encode() + (body or b"")
 
 

@@ -6,13 +6,11 @@ from decimal import Decimal
 
 from slo import words
 from slo.burn import Tier, factor_text, tiers
-from slo.objective import Objective, Spec
+from slo.objective import STATE_SIGNALS, Objective, Spec
 from slo.quantity import duration_text, plain
 
 QUANTILES = (Decimal("0.5"), Decimal("0.95"), Decimal("0.99"))
 MAX_BURN_COLUMNS = 4
-TIMED = ("kv_occupancy", "queue")
-"""Signals whose events are seconds, not requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ def periods_s(specs: Sequence[Spec]) -> tuple[int, ...]:
 def of_time(specs: Sequence[Spec]) -> tuple[str, ...]:
     """Names of the objectives that judge time rather than requests."""
     judges_time = {
-        is_time: {objective.name for _, objective in each(specs) if (objective.signal in TIMED) is is_time}
+        is_time: {objective.name for _, objective in each(specs) if (objective.signal in STATE_SIGNALS) is is_time}
         for is_time in (True, False)
     }
     return tuple(sorted(judges_time[True] - judges_time[False]))

@@ -179,7 +179,15 @@ def build_service(options: Options) -> "Service":
     device = _device(options.device)
     shape = ModelShape(max_positions=options.max_model_len)
     model = build(shape, options.seed, device=device, dtype=_dtype(options.dtype, device))
-    runner = ModelRunner(model, kv_blocks=options.kv_blocks, block_size=options.block_size, capture=capture_on(device))
+    try:
+        runner = ModelRunner(
+            model, kv_blocks=options.kv_blocks, block_size=options.block_size, capture=capture_on(device)
+        )
+    except RuntimeError as error:  # the CPU's allocator has no error of its own
+        if "memory" not in str(error):
+            raise
+        size = f"--kv-blocks {options.kv_blocks} of {options.block_size} tokens"
+        raise BadStartError(f"{size} do not fit into the memory of {device}; give fewer") from None
     runner.warm_up()
     metrics = Metrics(options.models)
     policy = Policy(options.max_batch, options.token_budget, reuse=options.prefix_cache)

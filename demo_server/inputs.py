@@ -74,6 +74,7 @@ class Inputs:
         self._scratch = scratch
         new, held = form.rows * form.new, form.rows * form.width
         self._numbers = torch.zeros(3 * new + held + form.rows, dtype=torch.int64, device=device)
+        # One copy fills all of them: they are views of one tensor, in the order in which `fill` lists their numbers.
         tokens, positions, slots, blocks, endless = torch.split(self._numbers, [new, new, new, held, form.rows])
         self.batch = Batch(
             tokens=tokens.view(form.rows, form.new),
@@ -81,8 +82,8 @@ class Inputs:
             slots=slots,
             blocks=blocks.view(form.rows, form.width),
         )
-        self._chances = torch.zeros((3, form.rows), device=device) if form.is_drawn else None
-        self.rules = Rules(endless, self._chances)
+        self._draws = torch.zeros((3, form.rows), device=device) if form.is_drawn else None  # (3, B)
+        self.rules = Rules(endless, self._draws)
 
     def fill(self, rows: Sequence[Row]) -> None:
         """Put these rows in, and padding behind them. On a GPU this only queues a copy."""
@@ -100,11 +101,11 @@ class Inputs:
             numbers += [self._scratch] * (form.width - len(row.blocks))
         numbers += [row.endless for row in every]
         _copy(array("q", numbers), self._numbers)
-        if self._chances is not None:
-            chances = array("f", [row.temperature for row in every])
-            chances.extend(row.top_p for row in every)
-            chances.extend(row.uniform for row in every)
-            _copy(chances, self._chances.flatten())
+        if self._draws is not None:
+            draws = array("f", [row.temperature for row in every])
+            draws.extend(row.top_p for row in every)
+            draws.extend(row.uniform for row in every)
+            _copy(draws, self._draws.flatten())
 
 
 def _copy(values: "array[int] | array[float]", into: Tensor) -> None:

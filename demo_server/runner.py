@@ -16,6 +16,7 @@ package of its own (3), or a compiler at start (flex attention).
 
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Rows
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -32,6 +33,14 @@ from demo_server.sequence import Sequence
 MAX_CAPTURED = 256
 
 Collect = Callable[[], dict[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A pass that was queued: whose each of its tokens is (None: nobody's), and the tensor that will hold them."""
+
+    owners: Rows[int | None]
+    tokens: Tensor  # (B,)
 
 
 class Pass:
@@ -87,22 +96,22 @@ class ModelRunner:
         for new in (min(2, self.block_size), 1):
             self._run([Row([0] * new, 0, [self._scratch])])
 
-    def _launch(self, step: Step, sequences: Mapping[int, Sequence]) -> list[tuple[list[int | None], Tensor]]:
-        """Queue the step's passes: for each, whose tokens (None: nobody's) and the tensor that will hold them."""
+    def _launch(self, step: Step, sequences: Mapping[int, Sequence]) -> list[Launched]:
+        """Queue the step's passes: one for each prompt, and one for all decodes."""
         decodes = [chunk for chunk in step.chunks if chunk.count == 1]
         passes = [[chunk] for chunk in step.chunks if chunk.count > 1]
         if decodes:
             passes.append(decodes)
         return [self._pass(chunks, [sequences[chunk.sequence_id] for chunk in chunks]) for chunks in passes]
 
-    def _pass(self, chunks: Rows[Chunk], sequences: Rows[Sequence]) -> tuple[list[int | None], Tensor]:
+    def _pass(self, chunks: Rows[Chunk], sequences: Rows[Sequence]) -> Launched:
         ends = [chunk.start + chunk.count == len(sequence) for chunk, sequence in zip(chunks, sequences, strict=True)]
         rows = [
             self._row(chunk, sequence, is_end=is_end)
             for chunk, sequence, is_end in zip(chunks, sequences, ends, strict=True)
         ]
         owners = [sequence.id if is_end else None for sequence, is_end in zip(sequences, ends, strict=True)]
-        return owners, self._run(rows)
+        return Launched(owners, self._run(rows))
 
     def _row(self, chunk: Chunk, sequence: Sequence, *, is_end: bool) -> Row:
         end, sampling = chunk.start + chunk.count, sequence.sampling
@@ -152,11 +161,11 @@ class ModelRunner:
         return Pass(self.model, self._pools, self._bias, inputs=inputs)
 
 
-def _collect(work: Rows[tuple[list[int | None], Tensor]]) -> dict[int, int]:
+def _collect(work: Rows[Launched]) -> dict[int, int]:
     """The tokens of a step, in the one read from the device that it makes."""
     if not work:
         return {}
-    owners = [owner for owners, _ in work for owner in owners]
-    tokens = [tokens for _, tokens in work]
+    owners = [owner for one in work for owner in one.owners]
+    tokens = [one.tokens for one in work]
     values: list[int] = (tokens[0] if len(tokens) == 1 else torch.cat(tokens)).tolist()
     return {owner: token for owner, token in zip(owners, values, strict=True) if owner is not None}

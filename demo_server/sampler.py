@@ -18,11 +18,11 @@ COLDEST = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How each row's token is chosen. `chances` are temperature (0 is greedy), top_p and a number in [0, 1); where no
-    row is drawn there are none."""
+    """How each row's token is chosen. `draws` are temperature (0 is greedy), top_p and a uniform number in [0, 1); None
+    where every row is greedy."""
 
     endless: Tensor  # (B,) int64, not 0 where the end of text may not be said
-    chances: Tensor | None = None  # (3, B) float32
+    draws: Tensor | None = None  # (3, B) float32
 
 
 def allowed_bias(device: torch.device) -> Tensor:
@@ -37,9 +37,9 @@ def choose(logits: Tensor, bias: Tensor, rules: Rules) -> Tensor:
     logits = logits.float() + bias
     logits[:, EOS].masked_fill_(rules.endless != 0, float("-inf"))
     greedy = logits.argmax(dim=-1)
-    if rules.chances is None:
+    if rules.draws is None:
         return greedy
-    temperature, top_p, uniform = rules.chances.unsqueeze(-1).unbind(0)  # (B, 1) each
+    temperature, top_p, uniform = rules.draws.unsqueeze(-1).unbind(0)  # (B, 1) each
     drawn = _draw(logits / temperature.clamp(min=COLDEST), top_p, uniform)
     return torch.where(temperature.squeeze(1) > 0, drawn, greedy)
 

@@ -4,6 +4,7 @@ A package is imported only when its subcommand is asked for, so that a sidecar's
 an extra that is missing is named in one line. The demo server is a stranger: it is run, never imported.
 """
 
+import errno
 import importlib
 import importlib.util
 import os
@@ -93,7 +94,8 @@ def _run(subcommand: Subcommand, argv: list[str]) -> int:
         room = importlib.import_module(subcommand.room, package="firsttoken")
         run: Callable[[list[str]], int] = room.main
         code = run(argv)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is None where the shell has closed it: `>&-`
+            sys.stdout.flush()
         return code
     except ModuleNotFoundError as error:
         if not subcommand.extra or (error.name or "").partition(".")[0] in OURS:
@@ -104,6 +106,12 @@ def _run(subcommand: Subcommand, argv: list[str]) -> int:
     except BrokenPipeError:  # `... | head`: whoever reads has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:  # what is written to a file is told by its room
+            raise
+        print(f"firsttoken {subcommand.name}: the output cannot be written: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else what is still kept back fails once more at the exit
+        return 2
 
 
 def _is_installed(module: str) -> bool:

@@ -24,6 +24,7 @@ class Access:
 
 
 NOTHING_ASKED = Access()
+_NO_USER = "a user or a password in a URL is not sent, and that URL is not repeated here: write http://HOST:PORT"
 
 
 def ask_json(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S, access: Access = NOTHING_ASKED) -> object:
@@ -31,21 +32,20 @@ def ask_json(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S, acc
     text = ask_text(url, body=body, timeout_s=timeout_s, access=access)
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UnreachableError(f"{url} answers something that is not JSON") from None
 
 
 def ask_text(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S, access: Access = NOTHING_ASKED) -> str:
     """The text that a GET (or, with a body, a POST of JSON) answers with a 2xx. Raises UnreachableError."""
     opened = connection(url, timeout_s, access)
-    parts = urlsplit(url)
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    target = request_target(url)
     headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
     try:
         if body is None:
-            opened.request("GET", path, headers=headers)
+            opened.request("GET", target, headers=headers)
         else:
-            opened.request("POST", path, json.dumps(body), headers | {"Content-Type": "application/json"})
+            opened.request("POST", target, json.dumps(body), headers | {"Content-Type": "application/json"})
         response = opened.getresponse()
         answer = response.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException) as error:
@@ -57,18 +57,29 @@ def ask_text(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S, acc
     return answer
 
 
+def request_target(url: str) -> str:
+    """What a request line asks the server of a URL for: the path and the query (RFC 9112, "origin-form")."""
+    parts = urlsplit(url)
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+
 def connection(url: str, timeout_s: float, access: Access) -> http.client.HTTPConnection:
     """A connection to the server of a URL, not opened yet. Raises UnreachableError."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise UnreachableError(f"{url} is no URL: {error}") from None
+        raise UnreachableError(_NO_USER if "@" in url else f"{url} is no URL: {error}") from None
+    if "@" in (parts.netloc or url):
+        raise UnreachableError(_NO_USER)
     if parts.scheme not in ("http", "https") or not host:
         raise UnreachableError(f"{url} is no URL: write http://HOST:PORT")
-    if parts.scheme == "http":
-        return http.client.HTTPConnection(host, port, timeout=timeout_s)
-    return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=_context(access))
+    try:
+        if parts.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=timeout_s)
+        return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=_context(access))
+    except http.client.InvalidURL:
+        raise UnreachableError(f"{url!r} is no URL: a host has no blanks") from None
 
 
 def _context(access: Access) -> ssl.SSLContext:

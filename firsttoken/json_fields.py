@@ -1,37 +1,52 @@
 """Fields of somebody else's JSON: what is missing, or of another kind than asked for, is absent, never 0."""
 
+import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 Object = Mapping[str, object]
 
 
+def object_of(value: object) -> Object:
+    """The value where it is an object; an empty one where it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_of(value: object) -> Iterable[Object]:
+    """The objects of a value that is a list."""
+    return (one for one in value if isinstance(one, dict)) if isinstance(value, list) else ()
+
+
 def object_at(item: object, key: str) -> Object:
     """The object that stands at `key`; an empty one where there is none."""
-    value = item.get(key) if isinstance(item, dict) else None
-    return value if isinstance(value, dict) else {}
+    return object_of(object_of(item).get(key))
 
 
 def objects_at(item: object, key: str) -> Iterable[Object]:
     """The objects of the list that stands at `key`."""
-    value = item.get(key) if isinstance(item, dict) else None
-    return (one for one in value if isinstance(one, dict)) if isinstance(value, list) else ()
+    return objects_of(object_of(item).get(key))
 
 
 def text_at(item: Object, key: str) -> str:
+    """The text that stands at `key`; '' where there is none."""
     value = item.get(key)
     return value if isinstance(value, str) else ""
 
 
-def number_at(item: Object, key: str) -> float | None:
-    """A JSON number, or a number written as text."""
-    value = item.get(key)
+def number_of(value: object) -> float | None:
+    """A JSON number, or a number written as text; one that is not finite, or too large for a float, is absent."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        return float(value)
-    except ValueError:
+        number = float(value)
+    except (ValueError, OverflowError):
         return None
+    return number if math.isfinite(number) else None
+
+
+def number_at(item: Object, key: str) -> float | None:
+    """The number that stands at `key`, as JSON or as text."""
+    return number_of(item.get(key))
 
 
 def moment_at(item: Object, key: str) -> float | None:

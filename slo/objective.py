@@ -22,6 +22,10 @@ from slo.source import Document, Problem, SpecError, documents, faults
 
 DEFAULT_WINDOW_S = 28 * 86400
 MAX_WINDOW_S = 400 * 86400
+LATENCY_SIGNALS = ("ttft", "tpot", "e2e")
+"""Of a request's own time: what a load from outside can be held against."""
+STATE_SIGNALS = ("kv_occupancy", "queue")
+"""Of an engine's state: their events are seconds, not requests."""
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}")
 
 Notify = Literal["page", "ticket", "none"]

@@ -9,10 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from slo.objective import Objective, Spec
+from slo.objective import LATENCY_SIGNALS, Objective, Spec
 from slo.quantity import duration_text, percent_text
-
-SIGNALS = ("ttft", "tpot", "e2e")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ def promised(result: object) -> Promised | None:
     if not isinstance(settings, Mapping) or not isinstance(settings.get("objectives"), list):
         return None
     try:
-        promises = tuple(_read(one) for one in settings["objectives"] if one["signal"] in SIGNALS)
+        promises = tuple(_read(one) for one in settings["objectives"] if one["signal"] in LATENCY_SIGNALS)
     except (KeyError, TypeError, ValueError, InvalidOperation):
         return None
     of_class = settings.get("class")
@@ -97,7 +95,7 @@ def _of(spec: Spec, found_for: Promised) -> Iterator[Promise]:
     for one in spec.objectives:
         match = one.match
         is_asked = match.class_ in (None, found_for.request_class) and match.prompt_bytes is None
-        if one.signal in SIGNALS and is_asked and match.holds_model(found_for.model):
+        if one.signal in LATENCY_SIGNALS and is_asked and match.holds_model(found_for.model):
             yield _read(as_kept(one))
 
 

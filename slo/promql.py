@@ -28,8 +28,10 @@ OBJECTIVE_LABEL = LABELS[OBJECTIVE]
 HASH_LABEL = LABELS[OBJECTIVE_HASH]
 TIER_LABEL = "burn_tier"
 """Of every burn alert, and of no other."""
-INSTANCE_LABEL = "instance"
-"""Of every series that Prometheus has scraped."""
+LONG_WINDOW_LABEL, SHORT_WINDOW_LABEL = "long_window", "short_window"
+"""The two windows over which a burn alert judges, as `duration_text` writes them."""
+JOB_LABEL, INSTANCE_LABEL = "job", "instance"
+"""Of every series that Prometheus has scraped: of whose kind its target is, and which."""
 
 SERVICE_KEY = (ENVIRONMENT_LABEL, SERVICE_LABEL)
 INSTANCE_KEY = (*SERVICE_KEY, INSTANCE_LABEL)
@@ -39,6 +41,8 @@ SUBJECT_KEY = (*SERVICE_KEY, MODEL_LABEL)
 VERDICT_KEY = (*SUBJECT_KEY, OBJECTIVE_LABEL)
 COUNT_KEY = (*VERDICT_KEY, HASH_LABEL)
 
+BURN_RATE = "firsttoken:burn_rate:ratio"
+"""How the name of the record of every window's burn begins: see `burn_rate`."""
 BUDGET_REMAINING = "firsttoken:error_budget_remaining:ratio"
 BUDGET_EXHAUSTED_IN = "firsttoken:budget_exhausted_in:seconds"
 BUDGET_ALLOWANCE = "firsttoken:error_budget_allowance:events"
@@ -87,7 +91,7 @@ def error_ratio(window_s: int) -> str:
 
 def burn_rate(window_s: int) -> str:
     """Record of the burn of a window; absent without events."""
-    return f"firsttoken:burn_rate:ratio{duration_text(window_s)}"
+    return f"{BURN_RATE}{duration_text(window_s)}"
 
 
 def coverage(window_s: int) -> str:

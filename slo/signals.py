@@ -84,6 +84,7 @@ GOOD, BAD = "good", "bad"
 OUTCOMES = ("ok", "no_output", "cancelled", "error", "rejected", "quota", "timeout", "client_error")
 SOURCES = ("proxy", "middleware", "engine", "otel")
 SYNTHETIC_CLASS = "synthetic"
+CLASS_HEADER = "x-firsttoken-class"  # the usual name of the one that a request's class is read from
 UNKNOWN_MODEL, OTHER_MODEL, ALL_MODELS = "unknown", "other", "*"
 DRIFT_OF_SERVER, DRIFT_OF_MIX = "server", "mix"
 PROMPT_EDGES_TOKENS = (256, 1024, 4096, 16384)

@@ -151,7 +151,8 @@ def faults(document: Document, error: ValidationError) -> Iterator[Problem]:
         if head := re.match(r"([a-z_]+(?:\.[a-z0-9_]+)*): ", message):
             named = tuple(int(part) if part.isdigit() else part for part in head[1].split("."))
             path, message = (*path, *named), message[head.end() :]
-        yield document.problem(path, f"{_shown(path)}: {_explained(fault, message)}" if path else message)
+        said = _explained(fault, message)
+        yield document.problem(path, f"{_shown(path)}: {said}" if path else said)
 
 
 def _shown(path: tuple[str | int, ...]) -> str:

@@ -5,7 +5,7 @@ questions again when it hears the same answers, so recalling them brings it to w
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 
 from capacity.certify.trial import (
     Answer,
@@ -20,8 +20,16 @@ from capacity.certify.trial import (
 )
 from capacity.errors import WorkloadError
 
-Look = tuple[int, float, float, bool]
-"""Requests, seconds, requests in the system, whether the client was late."""
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A look at a run while it goes on: how many requests were judged by then, after how many seconds, and how many
+    were in the system on average."""
+
+    requests: int
+    seconds: float
+    at_once: float
+    is_client_late: bool
 
 
 @dataclass(slots=True)
@@ -35,12 +43,17 @@ class Kept:
 
     def hear(self, seen: Seen) -> None:
         self.bad = tuple(as_text(series) for series in seen.bad)
-        self.looks.append((seen.requests, seen.seconds, seen.at_once, seen.is_client_late))
+        self.looks.append(Look(seen.requests, seen.seconds, seen.at_once, seen.is_client_late))
+
+    def as_json(self) -> dict[str, object]:
+        """A look is a list there: its fields in their order."""
+        return {**asdict(self), "looks": [astuple(look) for look in self.looks]}
 
     def recall(self, requests: int) -> Seen | None:
-        for judged, seconds, at_once, is_late in self.looks:
-            if judged == requests:
-                return Seen(tuple(as_series(text[:requests]) for text in self.bad), seconds, at_once, is_late)
+        for look in self.looks:
+            if look.requests == requests:
+                series = tuple(as_series(text[:requests]) for text in self.bad)
+                return Seen(series, look.seconds, look.at_once, look.is_client_late)
         return None
 
 
@@ -86,9 +99,9 @@ class Account:
     def as_json(self) -> dict[str, object]:
         return {
             "calm_s": self.calm_s,
-            "alone": asdict(self.alone),
+            "alone": self.alone.as_json(),
             "ceiling": None if self.ceiling is None else asdict(self.ceiling),
-            "runs": [asdict(kept) for kept in self.runs.values()],
+            "runs": [kept.as_json() for kept in self.runs.values()],
         }
 
 
@@ -109,4 +122,5 @@ def _kept(read: Mapping[str, object]) -> Kept:
     assert isinstance(looks, list)
     assert isinstance(ask, dict)
     assert isinstance(facts, dict)
-    return Kept(ask, tuple(map(str, bad)), [(int(n), float(s), float(c), bool(late)) for n, s, c, late in looks], facts)
+    heard = [Look(int(n), float(s), float(c), bool(late)) for n, s, c, late in looks]
+    return Kept(ask, tuple(map(str, bad)), heard, facts)

@@ -110,7 +110,7 @@ class _Certification:
 
     async def run(self, tokens: Tokens | None, console: Console) -> Outcome | None:
         """Search; None when SIGINT or SIGTERM came first."""
-        spent_s = sum(kept.looks[-1][1] for kept in self._heard.runs.values())
+        spent_s = sum(kept.looks[-1].seconds for kept in self._heard.runs.values())
         outcome = None
         with progress(console, spent_s, self._of.most_s) as show:
             endpoint = Endpoint(self._of.setting, show)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from capacity.certify.evidence import WARM_UP_PARTS
 from capacity.certify.facts import Facts, alone, at_work, facts, flood_rate
 from capacity.certify.promises import Promises, series
 from capacity.certify.sensitivity import varied
@@ -33,7 +34,6 @@ AFTER_REFUSAL_S = 0.1
 CALM_TIMES, CALM_SLACK_S = 3.0, 0.1
 CALM_IN_A_ROW = 2
 CALM_WITHIN_S = 180.0
-WARM_UP_SHARE = 4
 SHORT_WORDS, LONG_WORDS = 8, 72
 
 Progress = Callable[[Ask, int, float], None]
@@ -256,7 +256,7 @@ class _Run:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._sender is not None:
             self._sender.close()
-        first_s = judged[len(judged) // WARM_UP_SHARE].intended_s
+        first_s = judged[len(judged) // WARM_UP_PARTS].intended_s
         return facts(self.setting.target.url, [*self._records.values()], first_s, judged[-1].intended_s)
 
     def _now_s(self) -> float:

@@ -23,8 +23,8 @@ Series = NDArray[np.int8]
 NO_EVENT = -1
 BLOCKS = 20
 LEAST_BLOCKS = 3.0
-WARM_UP_SHARE = 4
-"""One part in so many of a run is left out at its beginning: it remembers how the run was started."""
+WARM_UP_PARTS = 4
+"""Into so many parts a run is cut, of which the first is left out: it remembers how the run was started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Evidence:
         return Evidence(2 * self.requests, 2 * self.bad, 2 * self.blocks, self.deviation, 2 * self.worth)
 
 
-def evidence(runs: Sequence[Series], *, clump: float = 1.0, warm_up: int = WARM_UP_SHARE) -> Evidence:
+def evidence(runs: Sequence[Series], *, clump: float = 1.0, warm_up: int = WARM_UP_PARTS) -> Evidence:
     """The evidence of runs of one rate, each without its warm-up, one part in so many. Bad requests may come `clump` at
     a time: then so many requests are never worth more than one."""
     settled = [_events(run[run.size // warm_up :]) for run in runs]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from capacity.certify.distributions import few_or_less, least
-from capacity.certify.evidence import WARM_UP_SHARE, Evidence, evidence
+from capacity.certify.evidence import WARM_UP_PARTS, Evidence, evidence
 from capacity.certify.trial import Ceiling, Goal, Seen
 
 POWER = 0.8
@@ -116,7 +116,7 @@ def expected_at_once(rate_rps: float, ceiling: Ceiling, alone_s: float) -> float
 def least_run(rate_rps: float, ceiling: Ceiling, at_once: float, worth: float, rigour: Rigour) -> float:
     """Requests that a run needs, if it and another are to be worth so many independent; infinite at the ceiling."""
     remembered = relaxation(rate_rps, ceiling, at_once)
-    judged_share = 2 * (1 - 1 / WARM_UP_SHARE)
+    judged_share = 2 * (1 - 1 / WARM_UP_PARTS)
     return max(rigour.relaxations * remembered, rigour.least_requests, worth * clump(remembered) / judged_share)
 
 

@@ -14,13 +14,13 @@ from capacity.printed import moment_text
 from capacity.report.chart import Axis, Chart, Dot, Dots, Hue, Line, Mark, Rule
 from capacity.report.drawing import value_text
 from capacity.report.page import Facts, Mood, Page, Part, Table, Words
+from slo.objective import LATENCY_SIGNALS
 from slo.quantity import duration_text, percent_text
 
 HUES: Mapping[str, Hue] = {"certified": "good", "refuted": "bad", "unresolved": "soft"}
 MOODS: Mapping[str, Mood] = {"certified": "good", "not_certifiable": "bad"}
-SIGNALS = ("ttft", "tpot", "e2e")
-LEAST_SHARE = 1e-3
-LEAST_PART = 1e-2
+LEAST_SHARE, LEAST_PART = 1e-3, 1e-2
+"""Of requests that miss, and of a budget that is spent: what is less, or none, is drawn here on a logarithmic axis."""
 WORTH = "Worth: how many requests that know nothing of each other say as much."
 ASIDE = 0.12
 """How far objectives stand beside each other where they share a workload."""
@@ -94,7 +94,7 @@ def _runs(result: Result, probes: Sequence[Probe]) -> Iterator[tuple[float, Kept
 
 def _latency(runs: Rows) -> Chart:
     lines = []
-    for signal, hue in zip(SIGNALS, HUE_OF, strict=True):
+    for signal, hue in zip(LATENCY_SIGNALS, HUE_OF, strict=True):
         points = [(rate, value) for rate, kept in runs if (value := fact(kept, "summary", signal, "p95")) is not None]
         lines.append(Line(signal, points, hue))
     axis = Axis("p95", "seconds", is_log=True)
@@ -173,11 +173,11 @@ def _table(result: Result, probes: Sequence[Probe]) -> Table:
 
 
 def _latencies() -> Iterator[str]:
-    return (f"{signal} p95" for signal in SIGNALS)
+    return (f"{signal} p95" for signal in LATENCY_SIGNALS)
 
 
 def _p95(kept: Kept | None) -> Iterator[float | None]:
-    for signal in SIGNALS:
+    for signal in LATENCY_SIGNALS:
         yield None if kept is None else fact(kept, "summary", signal, "p95")
 
 

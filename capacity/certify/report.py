@@ -141,7 +141,7 @@ def _spent(result: Result, varied: Varied) -> str:
 
 
 def _warnings(result: Result) -> Iterator[str]:
-    if any(kept.looks[-1][3] for kept in result.account.runs.values()):
+    if any(kept.looks[-1].is_client_late for kept in result.account.runs.values()):
         yield "warning: this client sent late in some runs; give it a machine of its own"
     for goal in result.goals:
         if goal.is_watched and result.outcome is not None and result.outcome.certified is not None:

@@ -141,9 +141,7 @@ class Result:
 
 
 def _run(kept: Kept) -> dict[str, object]:
-    requests, seconds, at_once, is_late = kept.looks[-1]
-    seen = {"requests": requests, "seconds": seconds, "at_once": at_once, "is_client_late": is_late}
-    return {**kept.ask, **seen, "facts": dict(kept.facts)}
+    return {**kept.ask, **asdict(kept.looks[-1]), "facts": dict(kept.facts)}
 
 
 def _count(number: float) -> str:

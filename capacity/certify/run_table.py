@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from capacity.certify import judge
 from capacity.certify.account import Kept
-from capacity.certify.evidence import WARM_UP_SHARE
+from capacity.certify.evidence import WARM_UP_PARTS
 from capacity.certify.result import Result
 from capacity.certify.sensitivity import name_of
 from capacity.report.drawing import value_text
@@ -18,6 +18,7 @@ HEADINGS = (
     *("in system", "client late"),
 )
 ANSWERED = "ok"
+"""The outcome of a request that did not fail."""
 
 
 def run_table(result: Result) -> Table:
@@ -31,20 +32,20 @@ def run_table(result: Result) -> Table:
 
 
 def _row(result: Result, kept: Kept) -> Iterator[str]:
-    rate_rps, summary = float(str(kept.ask["rate_rps"])), "summary"
+    rate_rps = float(str(kept.ask["rate_rps"]))
     yield str(kept.ask["number"])
     yield f"{rate_rps:.3g}"
     yield _start(result, kept)
-    yield f"{kept.looks[-1][1]:.0f} s"
+    yield f"{kept.looks[-1].seconds:.0f} s"
     yield _relaxations(result, kept, rate_rps)
-    yield _number(fact(kept, summary, "completed_rps"))
+    yield _number(fact(kept, "summary", "completed_rps"))
     yield f"{rate_rps * good_share(kept):.3g}"
     yield str(_failed(kept))
     for signal in TIMED:
-        values = [fact(kept, summary, signal, one) for one in QUANTILES]
+        values = [fact(kept, "summary", signal, one) for one in QUANTILES]
         yield " / ".join("-" if value is None else value_text(1000 * value, "number") for value in values)
     yield " / ".join(_number(fact(kept, "concurrency", one)) for one in ("mean", "p95"))
-    late = fact(kept, summary, "late", "p99")
+    late = fact(kept, "summary", "late", "p99")
     yield "-" if late is None else value_text(late, "seconds")
 
 
@@ -57,9 +58,8 @@ def _start(result: Result, kept: Kept) -> str:
 
 
 def _relaxations(result: Result, kept: Kept, rate_rps: float) -> str:
-    requests, _, at_once, _ = kept.looks[-1]
-    ceiling = result.account.ceiling
-    return "-" if ceiling is None else f"{requests / judge.relaxation(rate_rps, ceiling, at_once):.3g}"
+    last, ceiling = kept.looks[-1], result.account.ceiling
+    return "-" if ceiling is None else f"{last.requests / judge.relaxation(rate_rps, ceiling, last.at_once):.3g}"
 
 
 def _failed(kept: Kept) -> int:
@@ -74,13 +74,13 @@ def _number(value: float | None) -> str:
 
 def good_share(kept: Kept) -> float:
     """The share of requests that no objective calls bad, once the start of the run is over."""
-    begin = len(kept.bad[0]) // WARM_UP_SHARE
+    begin = len(kept.bad[0]) // WARM_UP_PARTS
     verdicts = list(zip(*(text[begin:] for text in kept.bad), strict=True))
     return sum("1" not in one for one in verdicts) / len(verdicts) if verdicts else 0.0
 
 
 def fact(kept: Kept, *way: str) -> float | None:
-    """A number among the facts of a run, by the way to it; None where it is not there."""
+    """A number among the facts of a run, by the keys that lead to it; None where it is not there."""
     found: object = kept.facts
     for name in way:
         found = found.get(name) if isinstance(found, dict) else None

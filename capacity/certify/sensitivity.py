@@ -23,8 +23,8 @@ NAMES: Mapping[Variation, str] = {
     "shorter prompts": "prompts −20%",
     "longer prompts": "prompts +20%",
     "longer answers": "answers +20%",
-    "other prefix": "other prefix",
 }
+"""Less that of another prefix, whose name depends on what is shared as stated: see `name_of`."""
 VARIATIONS: tuple[Variation, ...] = tuple(one for one in get_args(Variation) if one != "stated")
 SHORTER, LONGER = 0.8, 1.2
 SHARED_PART = 0.5
@@ -32,6 +32,7 @@ SHARED_PART = 0.5
 BAD_IN_BUDGET = 20
 """A run is to be so long that this many bad requests would spend the smallest budget."""
 RUN_PART = 0.5
+"""Of the time that a run of the search may take at most."""
 
 
 def search_and_vary(goals: tuple[Goal, ...], rigour: Rigour) -> Search:

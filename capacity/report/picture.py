@@ -36,7 +36,8 @@ class Block:
 
 def picture(page: Page) -> str:
     """The page as SVG."""
-    width = max([LEAST_WIDTH, *(_table_width(part) + 2 * (MARGIN + PAD) for part in page.parts if _is_table(part))])
+    tables = (sum(_widths(part)) for part in page.parts if isinstance(part, Table))
+    width = max([LEAST_WIDTH, *(table + 2 * (MARGIN + PAD) for table in tables)])
     inner = width - 2 * MARGIN
     y, drawn = MARGIN, list[str]()
     for row in (_head(page, inner), *_rows(page.parts, inner)):
@@ -45,10 +46,6 @@ def picture(page: Page) -> str:
     size = f'width="{width:.0f}" height="{y - GAP + MARGIN:.0f}"'
     begin = f'<svg xmlns="http://www.w3.org/2000/svg" {size}><style>{picture_style()}</style>'
     return f'{begin}<rect class="page" {size}/>{"".join(drawn)}</svg>'
-
-
-def _is_table(part: Part) -> bool:
-    return isinstance(part, Table)
 
 
 def _head(page: Page, width: float) -> Block:
@@ -127,10 +124,6 @@ def _widths(table: Table) -> list[float]:
     return [max(len(cell) for cell in column) * BOLD_GLYPH + CELL_GAP for column in columns]
 
 
-def _table_width(part: Part) -> float:
-    return sum(_widths(part)) if isinstance(part, Table) else 0.0
-
-
 def _table(table: Table, width: float) -> Block:
     widths = _widths(table)
     spare = max(width - sum(widths), 0.0) / len(widths)
@@ -158,9 +151,10 @@ def _cells(row: Sequence[str], ends: Sequence[float], y: float, kind: str) -> st
 
 
 def _large(facts: Facts, width: float) -> Block:
-    columns = max(int(width // max(len(value) * LARGE_GLYPH + CELL_GAP for _, value in facts.pairs)), 1)
-    each = width / min(columns, len(facts.pairs))
-    drawn, columns = [], min(columns, len(facts.pairs))
+    """Names above large values in as many columns as the longest value lets stand side by side, filled row by row."""
+    widest = max(len(value) * LARGE_GLYPH + CELL_GAP for _, value in facts.pairs)
+    columns = min(max(int(width // widest), 1), len(facts.pairs))
+    each, drawn = width / columns, list[str]()
     for number, (name, value) in enumerate(facts.pairs):
         x, y = each * (number % columns), 56.0 * (number // columns)
         drawn += [_text(x, y + 12, name, "name"), _text(x, y + 38, value, "value")]

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from capacity.errors import WorkloadError
 from slo.capacity_result import SIZED
-from slo.objective import Objective, Spec
+from slo.objective import LATENCY_SIGNALS, Objective, Spec
 from slo.promised import Promised, changed, promised
 
 DEFAULT_RESULT = "capacity-certify.json"
 UNMEASURED_PART = 0.5
 MOST = 1e12
 """Above any rate, time or number of tokens that a result can hold."""
-JUDGED = ("ttft", "tpot", "e2e")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def measured(text: str | None, stored: object = None) -> Measured:
 def assumed(known: Measured, objectives: Sequence[Objective]) -> Measured:
     """The same with what nobody measured of a request that is alone: half of what the objectives allow."""
     alone = known.alone
-    ttft, tpot, e2e = (_half(objectives, signal) for signal in JUDGED)
+    ttft, tpot, e2e = (_half(objectives, signal) for signal in LATENCY_SIGNALS)
     return replace(known, alone=Alone(alone.ttft or ttft, alone.tpot or tpot, alone.e2e or e2e))
 
 
@@ -122,7 +121,7 @@ def refuse_for_less(known: Measured, spec: Spec) -> None:
 def _alone(found: Mapping[str, object]) -> Alone:
     """As it was measured; a result of an earlier release does not say."""
     way = "heard", "alone", "facts", "summary"
-    return Alone(*(_number(found, *way, signal, "p50") for signal in JUDGED))
+    return Alone(*(_number(found, *way, signal, "p50") for signal in LATENCY_SIGNALS))
 
 
 def _tokens(found: object) -> tuple[float, float] | None:

@@ -17,13 +17,13 @@ from dashboards.model import SHARE, YES_NO, About, Column, Step
 from dashboards.questions import Source
 from dashboards.subjects import subject
 from slo import signals
-from slo.promql import INSTANCE_LABEL, SERVICE_KEY
+from slo.promql import INSTANCE_LABEL, JOB_LABEL, SERVICE_KEY
 from slo.signals import LABELS, Metric
 
 BY_INSTANCE = (*SERVICE_KEY, INSTANCE_LABEL)
 BY_REASON = (*SERVICE_KEY, LABELS[signals.REASON])
 BY_SIGNAL_AND_REASON = (*SERVICE_KEY, LABELS[signals.SIGNAL], LABELS[signals.REASON])
-COLLECTOR = ("job", INSTANCE_LABEL)
+COLLECTOR = (JOB_LABEL, INSTANCE_LABEL)
 NONE = "None so far"
 RECEIVER = "receiver"
 TELLERS = (signals.HEARTBEAT, signals.TICKS)

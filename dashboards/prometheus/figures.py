@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from dashboards.model import Fold, Query
 from dashboards.prometheus.pieces import ask, folded, legend, rate, series
-from dashboards.prometheus.selection import JOB_LABEL, Labels, Selection
-from slo.promql import INSTANCE_LABEL, SERVICE_KEY, on
+from dashboards.prometheus.selection import Labels, Selection
+from slo.promql import INSTANCE_LABEL, JOB_LABEL, SERVICE_KEY, on
 from slo.signals import CLASS, LABELS, REQUESTS, SYNTHETIC_CLASS, Metric
 
 TELLER_LABELS = (*SERVICE_KEY, INSTANCE_LABEL, JOB_LABEL)

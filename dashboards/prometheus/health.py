@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from dashboards.model import Query
 from dashboards.prometheus.pieces import ask, folded, legend, rate, series
-from dashboards.prometheus.selection import JOB_LABEL, Selection
+from dashboards.prometheus.selection import Selection
 from slo import promql
-from slo.promql import INSTANCE_LABEL, SERVICE_KEY
+from slo.promql import INSTANCE_LABEL, JOB_LABEL, SERVICE_KEY
 from slo.quantity import HOUR_S
 from slo.signals import COMMIT_TIME, COMMITS, EVALUATION_AGE, HEARTBEAT, TICKS
 

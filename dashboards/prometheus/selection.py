@@ -13,8 +13,6 @@ from slo.signals import HW_ID, LABELS, MODEL_LABEL, SERVICE_LABEL, Metric
 
 EVERYTHING = ".*"
 GPU_LABEL = LABELS[HW_ID]
-JOB_LABEL = "job"
-"""Of every series that Prometheus has scraped: of whose kind its target is."""
 Labels = Mapping[str, str]
 
 

@@ -9,7 +9,7 @@ from firsttoken.errors import UsageError
 from slo.words import visible
 
 MAX_TEXT = 300
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s]+@")
 _QUERY = re.compile(r"(https?://[^\s?\"']+)\?[^\s\"']+")
 
 
@@ -32,7 +32,7 @@ def address(flag: str, text: str, *, is_typed: bool = False, leaf: str = "") -> 
     """
     parts = _split(flag, text)
     if is_typed and parts.password:
-        raise UsageError(f"{flag} {plain_text(text)}: a password must not stand on a command line: use the environment")
+        raise UsageError(f"{flag}: a password must not stand on a command line: use the environment")
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     port = "" if parts.port is None else f":{parts.port}"
     path = parts.path.rstrip("/").removesuffix(leaf) if leaf else parts.path.rstrip("/")
@@ -46,10 +46,19 @@ def _split(flag: str, text: str) -> SplitResult:
         parts = urlsplit(text)
         _ = parts.port
     except ValueError as error:
-        raise UsageError(f"{flag} {plain_text(text)} is no URL ({error}): write http://HOST:PORT") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"{flag} {plain_text(text)} is no URL: write http://HOST:PORT")
+        raise _no_url(flag, text, f" ({error})") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or text.split() != [visible(text)]:
+        raise _no_url(flag, text)
     return parts
+
+
+def _no_url(flag: str, text: str, why: str = "") -> UsageError:
+    """Of a text with an @ nothing is shown: where it is no URL, nobody can tell where in it a password ends."""
+    if "@" in text:
+        return UsageError(
+            f"{flag} is no URL: write http://USER@HOST:PORT, with %2F for a / in what stands before the @"
+        )
+    return UsageError(f"{flag} {plain_text(text)} is no URL{why}: write http://HOST:PORT")
 
 
 def plain_text(text: str) -> str:

@@ -11,22 +11,23 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from urllib.parse import urlsplit
 
+from firsttoken.deadline import hung_up_after
 from firsttoken.doctor.address import Address, plain_text
 from firsttoken.errors import UnreachableError
-from firsttoken.http_json import Access, connection
+from firsttoken.http_json import Access, connection, request_target
 
 TIMEOUT_S = 5.0
 MAX_BYTES = 32 * 1024 * 1024
 CHUNK_BYTES = 1 << 16
 AT_ONCE = 16
+NO_END = "answers too slowly: the answer does not end"
 HALF_S = 0.5
 """What a time that was cut to whole seconds has lost, on average."""
 
 
 class EndlessError(Exception):
-    """A body that is longer, or takes longer, than anybody here waits for. It does not leave this room."""
+    """An answer that is longer, or takes longer, than anybody here waits for. It does not leave this room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +79,6 @@ class Answer:
         return None if "age" in self.headers else told + HALF_S - (self.sent_s + self.received_s) / 2
 
 
-Get = Callable[[Address, str], Answer]
-"""How a path below an address is asked for."""
-
-
 def together(questions: Iterable[Callable[[], Answer]]) -> list[Answer]:
     """The answers to all of them, in their order."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -89,28 +86,45 @@ def together(questions: Iterable[Callable[[], Answer]]) -> list[Answer]:
 
 
 def get(where: Address, path: str, *, access: Access, timeout_s: float = TIMEOUT_S) -> Answer:
-    """Ask for a path below an address; what the address itself carries goes before a token."""
+    """Ask for a path below an address. `timeout_s` holds for connecting, and for the whole exchange then."""
     url = where.at(path)
-    authorization = where.authorization or (f"Bearer {access.token}" if access.token else "")
-    headers = {"Authorization": authorization} if authorization else {}
-    sent_s = time.time()
     try:
-        open_connection = connection(url, timeout_s, access)
+        opened = connection(url, timeout_s, access)
     except UnreachableError as error:
         return Answer(url, error=plain_text(str(error)))
     try:
-        open_connection.request("GET", _target(url), headers=headers)
-        response = open_connection.getresponse()
-        received_s = time.time()
-        body = _read(response, time.monotonic() + timeout_s)
+        return _answer(opened, url, authorized(where, access), timeout_s)
     except EndlessError as error:
         return Answer(url, error=str(error))
     except (OSError, http.client.HTTPException, ValueError) as error:
         return Answer(url, error=f"does not answer: {why(error)}")
     finally:
-        open_connection.close()
+        opened.close()
+
+
+def _answer(opened: http.client.HTTPConnection, url: str, headers: Mapping[str, str], timeout_s: float) -> Answer:
+    """What is said to one GET. Raises what http.client does, and EndlessError."""
+    sent_s, received_s = time.time(), 0.0
+    with hung_up_after(opened, timeout_s) as is_over:
+        try:
+            opened.request("GET", request_target(url), headers=dict(headers))
+            response = opened.getresponse()
+            received_s = time.time()
+            body = _read(response)
+        except (OSError, http.client.HTTPException):
+            if is_over.is_set():
+                raise (EndlessError(NO_END) if received_s else TimeoutError("timed out")) from None
+            raise
+    if is_over.is_set():  # a body without a length ends where the line does
+        raise EndlessError(NO_END)
     found = {name.lower(): value for name, value in response.getheaders()}
     return Answer(url, response.status, body, headers=found, sent_s=sent_s, received_s=received_s)
+
+
+def authorized(where: Address, access: Access) -> dict[str, str]:
+    """The header that opens an address: by what it carries itself, else by the token; none where there is neither."""
+    shown = where.authorization or (f"Bearer {access.token}" if access.token else "")
+    return {"Authorization": shown} if shown else {}
 
 
 def why(error: Exception) -> str:
@@ -119,18 +133,11 @@ def why(error: Exception) -> str:
     return plain_text(said or str(error) or type(error).__name__)
 
 
-def _target(url: str) -> str:
-    parts = urlsplit(url)
-    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-
-
-def _read(response: http.client.HTTPResponse, until_s: float) -> bytes:
-    """The body, whole. Raises EndlessError for one that is too long or takes too long."""
+def _read(response: http.client.HTTPResponse) -> bytes:
+    """The body, whole. Raises EndlessError for one that is too long."""
     body = bytearray()
     while chunk := response.read1(CHUNK_BYTES):
         body += chunk
         if len(body) > MAX_BYTES:
             raise EndlessError(f"answers more than {MAX_BYTES >> 20} MiB")
-        if time.monotonic() > until_s:
-            raise EndlessError("answers too slowly: the answer does not end")
     return bytes(body)

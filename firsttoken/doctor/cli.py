@@ -6,9 +6,13 @@ Exit codes: 0 nothing is wrong, 1 something is, 2 usage or a spec that cannot be
 import argparse
 import json
 import os
+import signal
+import ssl
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -34,7 +38,7 @@ DEFAULT_WAIT = "12s"
 """Longer than an export interval: who sends nothing in it drops nothing in it either."""
 PIPE_COLUMNS = 100
 PLACES: Mapping[Kind, tuple[str, str]] = {
-    "server": ("an inference server, or what users reach it through", ""),
+    "server": ("an inference server, or what users reach it through", "/v1"),
     "sidecar": ("the admin address of a sidecar", "/metrics"),
     "collector": ("a collector", "/metrics"),
     "prometheus": ("a Prometheus; sidecars, collectors and Alertmanagers that it names are looked at too", ""),
@@ -46,7 +50,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run `firsttoken doctor ...`; returns the exit code."""
     args = _parser(os.environ).parse_args(argv)
     try:
-        facts = _facts(args, sys.argv[1:] if argv is None else argv)
+        with _ended_by_ctrl_c():
+            facts = _facts(args, sys.argv[1:] if argv is None else argv)
     except SpecError as error:
         print(error, file=sys.stderr)
         return 2
@@ -63,6 +68,20 @@ def main(argv: list[str] | None = None) -> int:
     return 1 if any(one.is_wrong for one in found) else 0
 
 
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """Ctrl-C ends the process at once, not when the last thread has had its answer: it only reads."""
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def _facts(args: argparse.Namespace, typed: Sequence[str]) -> Facts:
     places = {kind: _places(kind, _given(args, kind), typed, leaf) for kind, (_, leaf) in PLACES.items()}
     if not any(places.values()):
@@ -71,7 +90,7 @@ def _facts(args: argparse.Namespace, typed: Sequence[str]) -> Facts:
     if args.probe and not places["server"]:
         raise UsageError("--probe sends a request to a server: name it by --server URL")
     files = _given(args, "slo")
-    foreign = Access(ca_file=args.tls_ca or "")
+    foreign = Access(ca_file=_authority(args.tls_ca))
     asked = Asked(
         places,
         load(files) if files else (),
@@ -126,6 +145,15 @@ def _token(flag: str, file: str | None) -> str:
     if not token or not token.isascii() or not token.isprintable():
         raise UsageError(f"{flag} {file} holds no token: put it there, on one line")
     return token
+
+
+def _authority(file: str | None) -> str:
+    """The name of the file with certificates; '' where none is given. Raises UsageError for one that holds none."""
+    try:
+        ssl.create_default_context(cafile=file or None)
+    except OSError as error:
+        raise UsageError(f"--tls-ca {file} holds no certificates: {error.strerror or error}") from None
+    return file or ""
 
 
 def _parser(environ: Mapping[str, str]) -> Parser:

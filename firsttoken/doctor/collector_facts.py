@@ -16,7 +16,6 @@ PATHS = ("/metrics", "/readyz", "/api/v1/status", "/api/openapi.json")
 def collector_facts(url: str, answers: tuple[Answer, ...], offset_s: float | None) -> CollectorFacts:
     """The facts of the answers to `PATHS`, in that order."""
     metrics, ready, status, described = answers
-    told = object_at({"it": described.json}, "it")
     page = read_own(metrics.body) if metrics.is_fine else NO_PAGE
     return CollectorFacts(
         url,
@@ -25,7 +24,7 @@ def collector_facts(url: str, answers: tuple[Answer, ...], offset_s: float | Non
         unready=unready(ready),
         status=_status(status),
         unjudged=tuple(text_at(one, "service") for one in objects_at(status.json, "unjudged")),
-        version=text_at(object_at(told, "info"), "version"),
+        version=text_at(object_at(described.json, "info"), "version"),
         offset_s=offset_s,
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from firsttoken.doctor.ask import Answer
 from firsttoken.doctor.facts import Reach
-from firsttoken.json_fields import object_at, objects_at, text_at
+from firsttoken.json_fields import object_of, objects_at, text_at
 from sidecar.counting.histogram import EdgeBuckets
 from sidecar.engine.engine_histograms import SeriesKey, added, read_histograms
 from sidecar.engine.engine_requests import TOLD
@@ -85,19 +85,10 @@ def find(root: str, fetch: Callable[[str], Answer]) -> EngineSeen | None:
     target = parse_target(root)
     for place in places(target, "/"):
         answer = fetch(_url(place))
-        if not answer.is_fine:
-            continue
-        if not place.sign_of:
-            if (seen := _of_page(place, answer.body)) is not None:
+        if answer.is_fine:
+            seen = _of_sign(place, answer.body, fetch) if place.sign_of else _of_page(place, answer.body)
+            if seen is not None:
                 return seen
-        elif (engine := known_by(place, answer.body).engine) is not None:
-            there = place.metrics
-            metrics = fetch(_url(there)) if there is not None else None
-            if there is not None and metrics is not None and metrics.is_fine:
-                seen = _of_page(there, metrics.body)
-                if seen is not None:
-                    return seen
-            return EngineSeen(engine, _url(place), _sight(engine, place, answer.body), (), frozenset())
     return None
 
 
@@ -105,9 +96,18 @@ def _url(place: Place) -> str:
     return f"{place.target.url}{place.path}"
 
 
-def _sight(engine: str, place: Place, body: bytes) -> Sight:
+def _of_sign(place: Place, body: bytes, fetch: Callable[[str], Answer]) -> EngineSeen | None:
+    """The engine that a sign shows: by its metrics where these are found, else by what the sign itself tells."""
     sample = known_by(place, body)
-    return Sight(engine, occupancy=sample.kv_occupancy is not None, waiting=sample.waiting is not None)
+    if sample.engine is None:
+        return None
+    if place.metrics is not None:
+        metrics = fetch(_url(place.metrics))
+        seen = _of_page(place.metrics, metrics.body) if metrics.is_fine else None
+        if seen is not None:
+            return seen
+    sight = Sight(sample.engine, occupancy=sample.kv_occupancy is not None, waiting=sample.waiting is not None)
+    return EngineSeen(sample.engine, _url(place), sight, (), frozenset())
 
 
 def _of_page(place: Place, body: bytes) -> EngineSeen | None:
@@ -143,7 +143,12 @@ def _reach(signal: str, model: str, each: EdgeBuckets) -> Reach:
 
 def _names(page: Page) -> frozenset[str]:
     """The metrics of a page by the names that people write, histograms without their parts too."""
-    return frozenset(page.samples) | {_PART.sub("", name) for name in page.samples}
+    return frozenset(page.samples) | {family(name) for name in page.samples}
+
+
+def family(name: str) -> str:
+    """The metric of a series, without the part of a histogram that the series is."""
+    return _PART.sub("", name)
 
 
 def version(answers: Iterable[Answer]) -> str:
@@ -153,7 +158,7 @@ def version(answers: Iterable[Answer]) -> str:
 
 def _versions(answers: Iterable[Answer]) -> Iterator[str]:
     for answer in answers:
-        told = object_at({"it": answer.json}, "it")
+        told = object_of(answer.json)
         yield from filter(None, (text_at(told, key) for key in _VERSION_KEYS))
 
 

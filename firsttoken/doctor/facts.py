@@ -4,9 +4,9 @@ A place that gave no usable answer has its reason in `error`, and everything els
 told is None or absent, never 0. `offset_s` is how far a server's clock is ahead of ours.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from firsttoken.json_fields import Object
 from firsttoken.status_reply import Status
@@ -17,6 +17,21 @@ from slo.objective import Spec
 Kind = Literal["server", "sidecar", "collector", "prometheus", "alertmanager"]
 Labels = Mapping[str, str]
 NO_PAGE = Page({}, 0)
+
+
+class _Asked(Protocol):
+    """Any kind of place."""
+
+    @property
+    def error(self) -> str: ...
+
+
+Place = TypeVar("Place", bound=_Asked)
+
+
+def answering(places: Iterable[Place]) -> Iterator[Place]:
+    """Those that gave a usable answer."""
+    return (one for one in places if not one.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +47,20 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class StreamSeen:
-    """How a streamed answer came: when the request was sent each time is 0.
+    """How a streamed answer came; its times are seconds since the request was sent.
 
-    `reads` are the moments of what arrived together, each with the number of events in it; none where the stream was
-    compressed. Nothing of its content is kept.
+    `bursts` are the moments at which something arrived, each with the number of events that came together then. Where
+    the stream was compressed (`encoding` is not ''), the numbers mean nothing. Nothing of its content is kept.
     """
 
     error: str = ""
     head_s: float = 0.0
     encoding: str = ""
-    reads: Sequence[tuple[float, int]] = ()
+    bursts: Sequence[tuple[float, int]] = ()
 
     @property
     def events(self) -> int:
-        return sum(count for _, count in self.reads)
+        return sum(count for _, count in self.bursts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,5 +217,5 @@ class Facts:
     @property
     def pages(self) -> Iterator[tuple[Kind, str, Page]]:
         """The pages of our own: kind, URL, page."""
-        yield from (("sidecar", one.url, one.page) for one in self.sidecars if not one.error)
-        yield from (("collector", one.url, one.page) for one in self.collectors if not one.error)
+        yield from (("sidecar", one.url, one.page) for one in answering(self.sidecars))
+        yield from (("collector", one.url, one.page) for one in answering(self.collectors))

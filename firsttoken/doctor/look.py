@@ -14,7 +14,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from firsttoken.doctor import alertmanager_facts, collector_facts, engine_facts, prometheus_facts
-from firsttoken.doctor.address import Address
+from firsttoken.doctor.address import Address, plain_text
 from firsttoken.doctor.ask import AT_ONCE, Answer, get, together
 from firsttoken.doctor.checks.counters import is_troubled
 from firsttoken.doctor.checks.stream import is_held_back
@@ -28,6 +28,7 @@ from firsttoken.doctor.facts import (
     ServerFacts,
     SidecarFacts,
     StreamSeen,
+    answering,
 )
 from firsttoken.doctor.page import read_own
 from firsttoken.doctor.probe import probe
@@ -48,8 +49,12 @@ Given = TypeVar("Given")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Whom to look at, by kind, and how. `own` is shown to sidecars and collectors, `foreign` to everybody else and to
-    those that nobody named; `wait_s` is how long a counter that shows trouble is watched."""
+    """Whom to look at, by kind, and how.
+
+    `own` is shown to the sidecars and collectors that were named, `server` to the servers, `foreign` to everybody else
+    and to those that nobody named. `probes`: whether each server is sent a streamed request; `wait_s` is how long a
+    counter that shows trouble is watched, 0 not at all.
+    """
 
     places: dict[Kind, tuple[Address, ...]]
     specs: Sequence[Spec] = ()
@@ -92,6 +97,8 @@ def _ask(where: Address, paths: Iterable[str], access: Access) -> tuple[Answer, 
 def _server(where: Address, *, asked: Asked) -> ServerFacts:
     fetch = partial(_fetch, where, asked.server)
     models, *versions = _ask(where, (engine_facts.MODELS_PATH, *engine_facts.VERSION_PATHS), asked.server)
+    if all(one.error for one in (models, *versions)):  # who is silent is not asked for a dozen more pages in turn
+        return ServerFacts(where.url, error=models.error)
     try:
         seen = engine_facts.find(where.url, fetch)
     except ValueError as error:
@@ -157,16 +164,16 @@ def _alertmanager(where: Address, *, access: Access) -> AlertmanagerFacts:
 
 
 def _found(prometheuses: Sequence[PrometheusFacts]) -> dict[Kind, tuple[Address, ...]]:
-    """Whom they name, each once."""
+    """Whom they name, each once, and no credential that stands in their URLs."""
     found: dict[Kind, dict[str, None]] = {"sidecar": {}, "collector": {}, "alertmanager": {}}
     for one in prometheuses:
         for target in one.targets:
-            key, root = (target.job, target.instance), target.url.partition("?")[0].removesuffix(METRICS_PATH)
+            key, root = (target.job, target.instance), plain_text(target.url).removesuffix(METRICS_PATH)
             if key in one.collectors:
                 found["collector"][root] = None
             elif key in one.sidecars:
                 found["sidecar"][root] = None
-        found["alertmanager"] |= {url.removesuffix(ALERTS_PATH): None for url in one.alertmanagers}
+        found["alertmanager"] |= {plain_text(url).removesuffix(ALERTS_PATH): None for url in one.alertmanagers}
     return {kind: tuple(map(Address, list(urls)[:MAX_FOUND])) for kind, urls in found.items()}
 
 
@@ -177,9 +184,9 @@ def _with_found(named: Facts, found: dict[Kind, tuple[Address, ...]], asked: Ask
     alertmanagers = _each(partial(_alertmanager, access=asked.foreign), new["alertmanager"])
     known = replace(
         named,
-        sidecars=(*named.sidecars, *(one for one in sidecars if not one.error)),
-        collectors=(*named.collectors, *(one for one in collectors if not one.error)),
-        alertmanagers=(*named.alertmanagers, *(one for one in alertmanagers if not one.error)),
+        sidecars=(*named.sidecars, *answering(sidecars)),
+        collectors=(*named.collectors, *answering(collectors)),
+        alertmanagers=(*named.alertmanagers, *answering(alertmanagers)),
     )
     silent = Facts(0, sidecars=sidecars, collectors=collectors, alertmanagers=alertmanagers).places
     return replace(known, unread={url: error for _, url, error in silent if error})

@@ -9,15 +9,15 @@ import json
 import time
 from itertools import pairwise
 
+from firsttoken.deadline import hung_up_after
 from firsttoken.doctor.address import Address, plain_text
-from firsttoken.doctor.ask import why
+from firsttoken.doctor.ask import authorized, why
 from firsttoken.doctor.facts import StreamSeen
 from firsttoken.errors import UnreachableError
-from firsttoken.http_json import Access, connection
-from slo.signals import SYNTHETIC_CLASS
+from firsttoken.http_json import Access, connection, request_target
+from slo.signals import CLASS_HEADER, SYNTHETIC_CLASS
 
 PATH = "/v1/chat/completions"
-CLASS_HEADER = "x-firsttoken-class"
 MAX_TOKENS = 32
 TIMEOUT_S = 60.0
 MAX_BYTES = 4 * 1024 * 1024
@@ -33,32 +33,34 @@ def probe(where: Address, model: str, *, access: Access, timeout_s: float = TIME
         "Accept": "text/event-stream",
         "Accept-Encoding": "gzip, br, zstd, identity;q=0.5",
         CLASS_HEADER: SYNTHETIC_CLASS,
+        **authorized(where, access),
     }
-    if authorization := where.authorization or (f"Bearer {access.token}" if access.token else ""):
-        headers["Authorization"] = authorization
+    url = where.at(PATH)
     try:
-        opened = connection(where.at(PATH), timeout_s, access)
+        opened = connection(url, timeout_s, access)
     except UnreachableError as error:
         return StreamSeen(plain_text(str(error)))
     try:
-        opened.connect()
-        sent_s = time.monotonic()
-        opened.request("POST", _path(where), _body(model), headers)
-        response = opened.getresponse()
-        head_s = time.monotonic() - sent_s
-        if response.status != 200:
-            said = plain_text(response.read(300).decode("utf-8", "replace"))
-            return StreamSeen(f"answers {response.status} to a streamed request: {said}")
-        encoding = response.getheader("content-encoding", "identity")
-        return StreamSeen("", head_s, "" if encoding == "identity" else encoding, together(_reads(response, sent_s)))
-    except (OSError, http.client.HTTPException) as error:
+        with hung_up_after(opened, timeout_s) as is_over:
+            seen = _streamed(opened, request_target(url), _body(model), headers)
+    except (OSError, http.client.HTTPException, ValueError) as error:
         return StreamSeen(f"gives no streamed answer: {why(error)}")
     finally:
         opened.close()
+    return StreamSeen(f"gives no streamed answer that ends within {timeout_s:g} s") if is_over.is_set() else seen
 
 
-def _path(where: Address) -> str:
-    return "/" + where.at(PATH).partition("://")[2].partition("/")[2]
+def _streamed(opened: http.client.HTTPConnection, target: str, body: bytes, headers: dict[str, str]) -> StreamSeen:
+    """How one answer came. Raises what http.client does."""
+    sent_s = time.monotonic()
+    opened.request("POST", target, body, headers)
+    response = opened.getresponse()
+    head_s = time.monotonic() - sent_s
+    if response.status != 200:
+        said = plain_text(response.read(300).decode("utf-8", "replace"))
+        return StreamSeen(f"answers {response.status} to a streamed request: {said}")
+    encoding = response.getheader("content-encoding", "identity")
+    return StreamSeen("", head_s, "" if encoding == "identity" else encoding, bursts(_reads(response, sent_s)))
 
 
 def _body(model: str) -> bytes:
@@ -81,12 +83,12 @@ def _reads(response: http.client.HTTPResponse, sent_s: float) -> list[tuple[floa
     return found
 
 
-def together(reads: list[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
-    """Reads that came together as one, at the moment of the first."""
-    bursts: list[list[tuple[float, int]]] = [reads[:1]] if reads else []
+def bursts(reads: list[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
+    """Reads that came together as one, at the moment of the first; each a time in seconds and a number of events."""
+    together: list[list[tuple[float, int]]] = [reads[:1]] if reads else []
     for before, after in pairwise(reads):
         if after[0] - before[0] <= TOGETHER_S:
-            bursts[-1].append(after)
+            together[-1].append(after)
         else:
-            bursts.append([after])
-    return tuple((burst[0][0], sum(count for _, count in burst)) for burst in bursts)
+            together.append([after])
+    return tuple((burst[0][0], sum(count for _, count in burst)) for burst in together)

@@ -7,16 +7,15 @@ from urllib.parse import urlencode
 from firsttoken.doctor.address import plain_text
 from firsttoken.doctor.ask import Answer
 from firsttoken.doctor.facts import LoadedGroup, LoadedRule, PrometheusFacts, ScrapeTarget
-from firsttoken.json_fields import Object, moment_at, number_at, object_at, objects_at, text_at
-from slo.promql import HASH_LABEL, INSTANCE_LABEL, OBJECTIVE_LABEL, SERVICE_KEY, by
+from firsttoken.json_fields import Object, moment_at, number_at, number_of, object_at, objects_at, text_at
+from slo.promql import HASH_LABEL, INSTANCE_LABEL, JOB_LABEL, OBJECTIVE_LABEL, SERVICE_KEY, by
 from slo.quantity import UNIT_S
 from slo.signals import HEARTBEAT, IN_FLIGHT, SLO_EVENTS, TICKS
 
-JOB_LABEL = "job"
 SERIES_KEY = (*SERVICE_KEY, OBJECTIVE_LABEL, HASH_LABEL, JOB_LABEL, INSTANCE_LABEL)
 SEEN_S = 600
 """How far back a metric counts as one that there is."""
-_DURATION = re.compile(r"(\d+)(ms|y|w|d|h|m|s)")
+_DURATION = re.compile(r"([0-9]{1,12})(ms|y|w|d|h|m|s)")
 _SECONDS = {unit: float(seconds) for unit, seconds in UNIT_S.items()} | {"y": 365 * 86400.0}
 
 
@@ -152,5 +151,5 @@ def _instances(answer: object) -> frozenset[tuple[str, str]]:
 def _offset_s(answer: Answer) -> float | None:
     """How far the clock by which it evaluates is ahead of ours."""
     found = object_at(answer.json, "data").get("result")
-    at_s = number_at({"at": found[1]}, "at") if isinstance(found, list) and len(found) == 2 else None
+    at_s = number_of(found[1]) if isinstance(found, list) and len(found) == 2 else None
     return None if at_s is None else at_s - (answer.sent_s + answer.received_s) / 2

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from firsttoken.doctor.checks.table import CHECKS
-from firsttoken.doctor.facts import CollectorFacts, Facts, PrometheusFacts, ServerFacts, SidecarFacts
+from firsttoken.doctor.facts import CollectorFacts, Facts, PrometheusFacts, ServerFacts, SidecarFacts, answering
 from firsttoken.doctor.finding import Finding
 from firsttoken.doctor.page import sees_requests, services, spec_hashes
 from slo.signals import SIGNALS
@@ -30,13 +30,12 @@ class Seen:
 
 def seen(facts: Facts) -> Iterator[Seen]:
     """Every place that gave an answer."""
-    yield from (Seen("server", one.url, _server(one)) for one in facts.servers if not one.error)
-    yield from (Seen("sidecar", one.url, _sidecar(one)) for one in facts.sidecars if not one.error)
-    yield from (Seen("collector", one.url, _collector(one)) for one in facts.collectors if not one.error)
-    yield from (Seen("prometheus", one.url, _prometheus(one)) for one in facts.prometheuses if not one.error)
-    for one in facts.alertmanagers:
-        if not one.error:
-            yield Seen("alertmanager", one.url, _many(len(one.alerts), "alert"))
+    yield from (Seen("server", one.url, _server(one)) for one in answering(facts.servers))
+    yield from (Seen("sidecar", one.url, _sidecar(one)) for one in answering(facts.sidecars))
+    yield from (Seen("collector", one.url, _collector(one)) for one in answering(facts.collectors))
+    yield from (Seen("prometheus", one.url, _prometheus(one)) for one in answering(facts.prometheuses))
+    for one in answering(facts.alertmanagers):
+        yield Seen("alertmanager", one.url, _many(len(one.alerts), "alert"))
     for spec in facts.specs:
         yield Seen("spec", spec.service, f"{_many(len(spec.objectives), 'objective')}, {spec.hash}")
 

@@ -6,14 +6,14 @@ Source: Alertmanager's configuration reference, "route", "matcher".
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from firsttoken.doctor.facts import Labels
 from firsttoken.json_fields import Object, object_at, objects_at, text_at
 
 _MATCHER = re.compile(r"\s*([a-zA-Z_]\w*)\s*(=~|!~|!=|=)\s*(.*)", re.DOTALL)
 _ESCAPED = re.compile(r'\\(["\\n])')
-Labels = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

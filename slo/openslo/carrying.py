@@ -7,9 +7,9 @@ from decimal import Decimal
 import yaml
 from pydantic import ValidationError
 
-from slo.objective import Objective, Spec
+from slo.objective import LATENCY_SIGNALS, Objective, Spec
 from slo.openslo.authored import authored, settings
-from slo.openslo.promise import Found, LeftBehind, Measure, Promise
+from slo.openslo.promise import Found, LeftBehind, Measure, Promise, UncarriedError
 from slo.quantity import percent_text
 from slo.words import promise
 
@@ -23,7 +23,7 @@ def objective_fields(
 ) -> dict[str, object]:
     """The fields of an objective in slo.yaml."""
     goal = percent_text(measure.percentile if measure.percentile is not None else target)
-    is_latency = measure.signal in ("ttft", "tpot", "e2e")
+    is_latency = measure.signal in LATENCY_SIGNALS
     owner = next((labels[key] for key in OWNERS if key in labels), None)
     kept = {key: value for key, value in labels.items() if key not in TAKEN_LABELS | set(OWNERS) and key.isidentifier()}
     found: dict[str, object] = {
@@ -43,6 +43,14 @@ def named(text: str) -> str:
     """A name of ours that is as near as can be to a foreign one."""
     found = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in text)
     return found.strip("._-")[:63] or "unnamed"
+
+
+def refuse_service(name: str) -> None:
+    """Raise UncarriedError for a name that no service can have here; series are found by it, so it is not mended."""
+    if not name:
+        raise UncarriedError("names no service")
+    if name != named(name):
+        raise UncarriedError(f"is of service {name!r}, which is no name here: rename it")
 
 
 def checked(found: Found) -> Found:
@@ -79,14 +87,18 @@ def _why(error: ValidationError) -> str:
 
 
 def specs(found: Found) -> tuple[Spec, ...]:
-    """The specs that what was found makes, a service each."""
+    """The specs that what was found makes, a service each. Raises ValueError for one that our own rules refuse."""
     by_service: dict[str, list[Mapping[str, object]]] = {}
     for one in found.promises:
         by_service.setdefault(one.service, []).append(one.fields)
-    return tuple(
-        Spec.model_validate({"service": named(service), **found.settings.get(service, {}), "objectives": fields})
-        for service, fields in by_service.items()
-    )
+    return tuple(_spec(service, found.settings.get(service, {}), fields) for service, fields in by_service.items())
+
+
+def _spec(service: str, own: Mapping[str, object], objectives: Sequence[Mapping[str, object]]) -> Spec:
+    try:
+        return Spec.model_validate({"service": named(service), **own, "objectives": objectives})
+    except ValidationError as error:
+        raise ValueError(f"service {service}: {_why(error)}") from None
 
 
 def slo_yaml(made: Sequence[Spec], head: Iterable[str]) -> str:

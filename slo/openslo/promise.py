@@ -42,7 +42,7 @@ class LeftBehind:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """All that a file holds. `settings` are of a service as a whole, which only our own exports tell."""
+    """All that a file holds. `settings` are of a service as a whole, by its name, and told by our own exports alone."""
 
     promises: Sequence[Promise] = ()
     left: Sequence[LeftBehind] = ()

@@ -24,6 +24,8 @@ _RANGE = re.compile(r"\[[^\[\]]*\]")
 _WORDS = frozenset({"and", "or", "unless", "bool", "offset", "inf", "nan"})
 _EDGE = "le"
 MAX_QUERY_CHARS = 20_000
+MAX_EDGE = Decimal(10**9)
+"""In whatever unit: an exponent can write a number that is longer than memory."""
 MODELS = frozenset({MODEL_LABEL, "model"})
 STATUS = frozenset({
     "code", "status", "status_code", "http_code", "http_status", "response_code", "grpc_code", "outcome",
@@ -85,7 +87,7 @@ def _unquoted(text: str) -> str:
 
 
 def of_ratio(*, good: str = "", bad: str = "", total: str) -> Measure:
-    """What a ratio of good or bad to all events measures. Raises UncarriedError."""
+    """What a ratio of good or of bad events, one of the two, to all events measures. Raises UncarriedError."""
     counted, everything = selectors(good or bad), selectors(total)
     if not counted or not everything:
         raise UncarriedError("its queries select no metric that could be recognised")
@@ -132,10 +134,9 @@ def _latency_signal(name: str) -> str:
 
 
 def _seconds(name: str, text: str, notes: list[str]) -> Decimal:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        raise UncarriedError(f"{text} is no edge of a histogram that can be read") from None
+    value = _number(text)
+    if value is None or not 0 < value < MAX_EDGE:
+        raise UncarriedError(f"{text} is no edge of a histogram that can be read")
     for words, factor in UNITS:
         if words.search(name):
             return value * factor
@@ -144,15 +145,24 @@ def _seconds(name: str, text: str, notes: list[str]) -> Decimal:
     return value
 
 
+def _number(text: str) -> Decimal | None:
+    """A finite number as Prometheus or a person writes it; None for other text."""
+    try:
+        found = Decimal(text)
+    except InvalidOperation:
+        return None
+    return found if found.is_finite() else None
+
+
 def of_threshold(query: str, operator: str, value: Decimal) -> Measure:
-    """What a query that is held against a value measures. Raises UncarriedError."""
+    """What a query that must stay under a value measures; `operator` is OpenSLO's `op`. Raises UncarriedError."""
     if operator not in ("lt", "lte"):
         raise UncarriedError(f"must stay above its value ({operator or 'no op'}), and thresholds here are upper limits")
     found = selectors(query)
     notes = list(_notes(found))
     model = _model(found, notes)
     if quantile := _QUANTILE.search(query):
-        return _quantile(Decimal(quantile[1]), value, found, model, notes=notes)
+        return _quantile(_number(quantile[1]), value, found, model, notes=notes)
     for one in found:
         for signal, words in STATES:
             if words.search(one.name):
@@ -164,10 +174,10 @@ def of_threshold(query: str, operator: str, value: Decimal) -> Measure:
 
 
 def _quantile(
-    share: Decimal, value: Decimal, found: Sequence[Selector], model: str | None, *, notes: list[str]
+    share: Decimal | None, value: Decimal, found: Sequence[Selector], model: str | None, *, notes: list[str]
 ) -> Measure:
     buckets = [one for one in found if one.name.endswith("_bucket")]
-    if not buckets or not 0 < share < 1:
+    if not buckets or share is None or not 0 < share < 1:
         raise UncarriedError("takes a quantile of something that is no classic histogram")
     signal, threshold = _latency_signal(buckets[0].name), duration_text(_seconds(buckets[0].name, str(value), notes))
     notes.append(

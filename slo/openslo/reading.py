@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from slo.openslo.carrying import named, objective_fields
+from slo.objective import STATE_SIGNALS
+from slo.openslo.carrying import objective_fields, refuse_service
 from slo.openslo.promise import Found, LeftBehind, Measure, Promise, UncarriedError
 from slo.openslo.query import of_ratio, of_threshold
 from slo.openslo.values import Item, mapping_at, mappings_at, number_at, text_at, texts_of
@@ -22,8 +23,7 @@ KINDS = frozenset({"SLO", "SLI", "Service", "DataSource"})
 ALERT_KINDS = frozenset({"AlertPolicy", "AlertCondition", "AlertNotificationTarget"})
 SETTINGS = ("environment", "classes", "elastic")
 QUERY_KEYS = ("query", "promql", "expr")
-STATE_SIGNALS = ("kv_occupancy", "queue")
-_SHORTHAND = re.compile(r"([1-9]\d*)([mhdwMQY])")
+_SHORTHAND = re.compile(r"([1-9][0-9]{0,8})([mhdwMQY])")
 _DAYS = {"M": 30, "Q": 90, "Y": 365}
 
 
@@ -56,29 +56,30 @@ def _name(item: Item) -> str:
 
 
 def _settings(item: Item) -> Mapping[str, object]:
+    """What our own export says of a service; nothing where somebody has spoilt it, for all of it has a default."""
     text = text_at(mapping_at(mapping_at(item, "metadata"), "annotations"), SERVICE_ANNOTATION)
-    return {key: value for key, value in _json(text).items() if key in SETTINGS}
+    return {key: value for key, value in (_object(text) or {}).items() if key in SETTINGS}
 
 
-def _json(text: str) -> Mapping[str, object]:
+def _object(text: str) -> Mapping[str, object] | None:
+    """The JSON object that an annotation is; None for a text that is none."""
     try:
-        found = json.loads(text) if text else {}
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _objectives(item: Item, indicators: Mapping[str, Item]) -> Iterator[Promise | LeftBehind]:
     spec, name = mapping_at(item, "spec"), _name(item)
     service = text_at(spec, "service")
     objectives = list(mappings_at(spec, "objectives"))
+    if not objectives:
+        yield LeftBehind(service or "no service", name, "has no objectives")
     for place, objective in enumerate(objectives, 1):
         own = name if len(objectives) == 1 else f"{name}-{place}"
         try:
-            if not service:
-                raise UncarriedError("names no service")
-            if service != named(service):
-                raise UncarriedError(f"is of service {service!r}, which is no name here: rename it")
+            refuse_service(service)
             yield _promise(item, objective, own, indicators)
         except UncarriedError as error:
             yield LeftBehind(service or "no service", own, str(error))
@@ -89,10 +90,9 @@ def _promise(item: Item, objective: Item, name: str, indicators: Mapping[str, It
     notes: list[str] = []
     target, window = _target(objective), _window(spec, notes)
     metadata = mapping_at(item, "metadata")
-    if own := _json(text_at(mapping_at(metadata, "annotations"), OBJECTIVE_ANNOTATION)):
-        goal = "percentile" if "percentile" in own else "target"
-        fields = {**own, goal: percent_text(target), **({} if window is None else {"window": window})}
-        return Promise(text_at(spec, "service"), str(own.get("name", name)), fields, tuple(notes))
+    if text := text_at(mapping_at(metadata, "annotations"), OBJECTIVE_ANNOTATION):
+        own = _exported(text, target, window)
+        return Promise(text_at(spec, "service"), str(own.get("name", name)), own, tuple(notes))
     if "indicator" in objective or "indicatorRef" in objective:
         raise UncarriedError("is composed of several indicators")
     measure = _measure(_indicator(spec, indicators), objective)
@@ -103,6 +103,15 @@ def _promise(item: Item, objective: Item, name: str, indicators: Mapping[str, It
         name, measure, target=target, window=window, labels=texts_of(mapping_at(metadata, "labels"))
     )
     return Promise(text_at(spec, "service"), name, fields, tuple(notes))
+
+
+def _exported(text: str, target: Decimal, window: str | None) -> Mapping[str, object]:
+    """The fields of an objective that we exported, with the target and the window that it has now."""
+    own = _object(text)
+    if own is None:
+        raise UncarriedError(f"has an annotation {OBJECTIVE_ANNOTATION} that is no JSON object: restore or remove it")
+    goal = "percentile" if "percentile" in own else "target"
+    return {**own, goal: percent_text(target), **({} if window is None else {"window": window})}
 
 
 def _target(objective: Item) -> Decimal:

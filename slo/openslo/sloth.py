@@ -6,7 +6,7 @@ unless told otherwise.
 
 from collections.abc import Iterator
 
-from slo.openslo.carrying import named, objective_fields
+from slo.openslo.carrying import objective_fields, refuse_service
 from slo.openslo.promise import Found, LeftBehind, Measure, Promise, UncarriedError
 from slo.openslo.query import of_ratio
 from slo.openslo.values import Item, mapping_at, mappings_at, number_at, text_at, texts_of
@@ -32,12 +32,13 @@ def read(documents: list[Document]) -> Found:
 
 
 def _slos(spec: Item) -> Iterator[Promise | LeftBehind]:
-    service = text_at(spec, "service")
-    for slo in mappings_at(spec, "slos"):
-        name = text_at(slo, "name")
+    service, slos = text_at(spec, "service"), list(mappings_at(spec, "slos"))
+    if not slos:
+        yield LeftBehind(service or "no service", "unnamed", "has no slos")
+    for slo in slos:
+        name = text_at(slo, "name") or "unnamed"
         try:
-            if not service or service != named(service):
-                raise UncarriedError(f"is of service {service!r}, which is no name here: rename it")
+            refuse_service(service)
             yield _promise(spec, slo)
         except UncarriedError as error:
             yield LeftBehind(service or "no service", name, str(error))

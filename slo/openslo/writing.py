@@ -47,8 +47,8 @@ def said(specs: Sequence[Spec]) -> Iterator[str]:
                 yield f"{where}: {', '.join(kept)}: kept in an annotation, for firsttoken slo import alone"
             if shorthand(objective.window) is None:
                 yield f"{where}: OpenSLO knows no window of {objective.window} s: kept in the annotation alone"
-            if _rfc1123(f"{spec.service}-{objective.name}") != f"{spec.service}-{objective.name}":
-                yield f"{where}: is called {_rfc1123(f'{spec.service}-{objective.name}')} there"
+            if (name := _name(spec, objective)) != f"{spec.service}-{objective.name}":
+                yield f"{where}: is called {name} there"
 
 
 def _documents(spec: Spec) -> Iterator[dict[str, object]]:
@@ -66,7 +66,7 @@ def _documents(spec: Spec) -> Iterator[dict[str, object]]:
 
 
 def _slo(spec: Spec, objective: Objective) -> dict[str, object]:
-    name = _rfc1123(f"{spec.service}-{objective.name}")
+    name = _name(spec, objective)
     window = shorthand(objective.window)
     labels = {**objective.labels, **({"owner": objective.owner} if objective.owner else {})}
     return {
@@ -101,7 +101,8 @@ def shorthand(window_s: int) -> str | None:
     return next((f"{window_s // seconds}{unit}" for unit, seconds in UNITS.items() if window_s % seconds == 0), None)
 
 
-def _rfc1123(name: str) -> str:
-    """A name that every tool takes: small letters, digits and dashes."""
-    found = "".join(letter if letter.isalnum() else "-" for letter in name.lower())
+def _name(spec: Spec, objective: Objective) -> str:
+    """What an objective is called there, by RFC 1123: small letters, digits and dashes. Names here are ASCII."""
+    name = f"{spec.service}-{objective.name}".lower()
+    found = "".join(letter if letter.isalnum() else "-" for letter in name)
     return found[:MAX_NAME].strip("-")

@@ -35,6 +35,13 @@ def test_a_url_that_names_none_is_refused(url: str) -> None:
         target(url)
 
 
+@pytest.mark.parametrize("url", ["http://me:secret@h", "me:secret@h", "http://me:se/secret@h", "http://me:se@secret@h"])
+def test_a_password_in_a_url_is_not_shown(url: str) -> None:
+    with pytest.raises(TargetError, match="write http://HOST:PORT") as refusal:
+        target(url)
+    assert "secret" not in str(refusal.value)
+
+
 def test_a_request_names_host_length_and_class() -> None:
     to = Target("::1", 9, "/proxy")
     head = request_bytes(to, "/v1/x", body=b"{}", request_class="synthetic").decode().split("\r\n")

@@ -140,6 +140,17 @@ def test_weights_and_cache_are_kept_as_asked(flags: list[str], dtype: torch.dtyp
     assert {runner.model.head.weight.dtype, *(pool.dtype for pool in runner._pools)} == {dtype}
 
 
+def test_a_cache_that_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> torch.Tensor:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 524288524288 bytes")
+
+    monkeypatch.setattr("demo_server.runner.torch.zeros", refuse)
+    with pytest.raises(
+        BadStartError, match="--kv-blocks 512 of 16 tokens do not fit into the memory of cpu; give fewer"
+    ):
+        build_service(parse(["--device", "cpu", "--kv-blocks", "512"], {}))
+
+
 def test_a_device_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(BadStartError, match="torch finds no CUDA device here; use --device cpu"):

@@ -33,7 +33,7 @@ def test_tokens_go_where_their_blocks_are() -> None:
     assert batch.slots.tolist() == [20, 21, 22, 31, 8, 9]
     assert batch.blocks.tolist() == [[5, 9], [7, 2]]
     assert inputs.rules.endless.tolist() == [0, 1]
-    assert inputs.rules.chances is None
+    assert inputs.rules.draws is None
 
 
 def test_what_is_over_is_padding_that_touches_scratch_alone() -> None:
@@ -44,8 +44,8 @@ def test_what_is_over_is_padding_that_touches_scratch_alone() -> None:
     assert inputs.batch.tokens.tolist() == [[5], [0], [0]]
     assert inputs.batch.slots.tolist() == [13, 36, 36]
     assert inputs.batch.blocks.tolist() == [[3, 9], [9, 9], [9, 9]]
-    assert inputs.rules.chances is not None
-    assert inputs.rules.chances.tolist() == [[0.5, 0, 0], [0.75, 1, 1], [0.125, 0, 0]]
+    assert inputs.rules.draws is not None
+    assert inputs.rules.draws.tolist() == [[0.5, 0, 0], [0.75, 1, 1], [0.125, 0, 0]]
     assert (inputs.batch.tokens.data_ptr(), inputs.batch.blocks.data_ptr()) == held, "the tensors stay where they are"
 
 

@@ -22,9 +22,9 @@ def logits(shares: dict[int, float]) -> torch.Tensor:
 def tokens_of(rows: torch.Tensor, sequences: list[Sequence]) -> list[int]:
     """One token a row, drawn as its sequence wants it."""
     endless = torch.tensor([int(sequence.sampling.ignore_eos) for sequence in sequences])
-    chances = [[sequence.sampling.temperature, sequence.sampling.top_p, sequence.uniform()] for sequence in sequences]
+    draws = [[sequence.sampling.temperature, sequence.sampling.top_p, sequence.uniform()] for sequence in sequences]
     is_drawn = any(sequence.sampling.temperature > 0 for sequence in sequences)
-    chosen: list[int] = choose(rows, BIAS, Rules(endless, torch.tensor(chances).T if is_drawn else None)).tolist()
+    chosen: list[int] = choose(rows, BIAS, Rules(endless, torch.tensor(draws).T if is_drawn else None)).tolist()
     return chosen
 
 

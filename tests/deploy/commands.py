@@ -14,8 +14,8 @@ from pathlib import Path
 
 from slo.signals import COLLECTOR_METRICS
 from tests.deploy.manifests import Object, kept
-from tests.engines.followed import free_ports
 from tests.generate_docs import ROOT
+from tests.ports import free_ports
 from tests.sidecar.process import engine, environment
 
 TOKEN = "a-token-of-some-length"

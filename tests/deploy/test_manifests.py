@@ -1,7 +1,7 @@
 """The manifests as helm and kustomize make them: what no schema knows, of names that must meet and of flags of ours."""
 
+import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -180,6 +180,14 @@ def test_every_file_says_what_it_is() -> None:
     assert silent == []
 
 
+def test_the_chart_says_of_every_value_what_it_may_be() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    # Helm itself adds `global` to the values of every chart.
+    assert set(schema["properties"]) == {*values, "global"}
+    assert schema["additionalProperties"] is False
+
+
 def test_versions_are_the_projects() -> None:
     (version,) = re.findall(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
@@ -188,4 +196,3 @@ def test_versions_are_the_projects() -> None:
     assert images == {f"firsttoken-sidecar:{version}", f"firsttoken-collector:{version}"}
     told = re.findall(r"--tag (\S+)", (DEPLOY / "docker" / "Dockerfile").read_text())
     assert set(told) == images
-    assert Path(CHART / "values.schema.json").exists()

@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.generate_docs import ROOT
+from tests.ports import free_ports
 
 DOCS = ROOT / "docs"
 PORTS = (4318, 8000, 8001, 8080, 9000, 9464)
@@ -36,8 +36,6 @@ ANSWERS: dict[str, tuple[int, str]] = {
     "vllm serve": (8000, "/health"),
 }
 """Commands that keep their terminal; what answers once each is ready, by the page's port and a path."""
-
-Settings = Mapping[str, str]
 
 
 def section(page: str, title: str) -> str:
@@ -65,21 +63,12 @@ def program(command: str) -> str:
     return next((name for name in ANSWERS if words[: len(name.split())] == name.split()), "")
 
 
-def free_ports(count: int) -> list[int]:
-    """So many different ports that were free just now, for servers that must be told one."""
-    with contextlib.ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-
-
 @dataclass
 class Follower:
     """Someone at a terminal in `folder`; `models` is what a command's MODEL stands for, by program ('': any)."""
 
     folder: Path
-    models: Settings
+    models: Mapping[str, str]
     settings: dict[str, str]
     ports: dict[int, int] = field(default_factory=lambda: dict(zip(PORTS, free_ports(len(PORTS)), strict=True)))
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -169,7 +158,9 @@ class Follower:
 
 
 @contextlib.contextmanager
-def following(folder: Path, models: Settings, *, programs: Path | None = None, **settings: str) -> Iterator[Follower]:
+def following(
+    folder: Path, models: Mapping[str, str], *, programs: Path | None = None, **settings: str
+) -> Iterator[Follower]:
     """A new user in an empty folder, whose commands come from `programs` first; nothing of theirs is left running."""
     path = os.pathsep.join([*([str(programs)] if programs else []), os.environ["PATH"]])
     user = Follower(folder, models, {"PATH": path, **settings})

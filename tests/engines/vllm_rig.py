@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.engines import vllm_install, vllm_server
 from tests.engines.agreement import Seen, Trace, post
 from tests.engines.vllm_server import PATHS, Engine, asking
+from tests.ports import free_ports
 from tests.sidecar.process import Process, scraping, sidecar
 from tests.sidecar.receiver import Attribute, Receiver, attributes, eventually, receiving
 
@@ -117,7 +118,7 @@ def watched(folder: Path) -> Iterator[Rig]:
     (folder / "slo.yaml").write_text(SPEC)
     with contextlib.ExitStack() as stack:
         seen_by = {name: stack.enter_context(receiving()) for name in ("proxy", "middleware", "engine")}
-        page = vllm_server.free_port()
+        page = free_ports(1)[0]
         engine = stack.enter_context(
             vllm_server.serving(
                 folder,

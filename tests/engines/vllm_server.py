@@ -10,7 +10,6 @@ import os
 import re
 import secrets
 import signal
-import socket
 import string
 import subprocess
 import time
@@ -22,6 +21,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.engines.vllm_install import FOLDER, ROOT
+from tests.ports import free_ports
 from tests.sidecar.process import environment
 
 VLLM = FOLDER / "bin" / "vllm"
@@ -99,13 +99,6 @@ def _below(pid: int) -> Iterator[tuple[int, str]]:
                 yield from _below(child)
 
 
-def free_port() -> int:
-    """A port that was free just now, for servers that must be told one."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def offline(**environ: str) -> dict[str, str]:
     """An environment in which vLLM asks nobody for anything, and finds the middleware of this working tree."""
     quiet = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
@@ -116,7 +109,7 @@ def offline(**environ: str) -> dict[str, str]:
 def serving(folder: Path, *arguments: str, **environ: str) -> Iterator[Engine]:
     """`vllm serve` with these flags; gone afterwards with all that it began."""
     write_model(folder / "model")
-    engine_name, port = f"tiny-{secrets.token_hex(4)}", free_port()
+    engine_name, port = f"tiny-{secrets.token_hex(4)}", free_ports(1)[0]
     command: list[str | Path] = [VLLM, "serve", folder / "model", "--served-model-name", engine_name]
     command += ["--host", "127.0.0.1", "--port", str(port), *SMALL, *arguments]
     log = folder / "vllm.log"

@@ -52,10 +52,17 @@ def test_one_who_never_answers_is_given_up() -> None:
             ask_json(f"http://127.0.0.1:{mute.getsockname()[1]}", timeout_s=0.1)
 
 
-@pytest.mark.parametrize("url", ["here", "ftp://h", "http://", "http://h:99999"])
+@pytest.mark.parametrize("url", ["here", "ftp://h", "http://", "http://h:99999", "http://a b", "https://a\x01b"])
 def test_what_is_no_url_is_named(url: str) -> None:
     with pytest.raises(UnreachableError, match="no URL"):
         ask_json(url)
+
+
+@pytest.mark.parametrize("url", ["http://me:secret@h", "me:secret@h", "http://me:se/secret@h", "http://[me:secret@h"])
+def test_a_password_in_a_url_is_neither_sent_nor_shown(url: str) -> None:
+    with pytest.raises(UnreachableError, match="is not sent") as refusal:
+        ask_json(url)
+    assert "secret" not in str(refusal.value)
 
 
 def test_a_file_that_holds_no_certificates_is_named(tmp_path: Path) -> None:

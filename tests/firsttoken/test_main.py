@@ -128,6 +128,16 @@ def test_a_fault_of_our_own_is_not_taken_for_a_missing_extra() -> None:
     assert "ModuleNotFoundError" in done.stderr
 
 
+def test_a_disk_that_is_full_is_one_line_and_exit_2() -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "firsttoken", "slo", "schema"],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert ended.returncode == 2
+    assert ended.stderr == "firsttoken slo: the output cannot be written: No space left on device\n"
+
+
 def test_a_reader_that_has_had_enough_is_no_fault() -> None:
     """As in `firsttoken slo schema | head -1`."""
     command = [sys.executable, "-m", "firsttoken", "slo", "schema"]

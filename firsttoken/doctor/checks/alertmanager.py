@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 
 from firsttoken.doctor.checks.prometheus import collector_notifies, has_alerts
-from firsttoken.doctor.facts import AlertmanagerFacts, Facts, LoadedRule, PrometheusFacts
+from firsttoken.doctor.facts import AlertmanagerFacts, Facts, LoadedRule, PrometheusFacts, answering
 from firsttoken.doctor.finding import Check, Finding, Severity
 from firsttoken.doctor.routing import Arrival, arrivals, tells_somebody
 from firsttoken.json_fields import Object, objects_at
-from slo.promql import OBJECTIVE_LABEL, TIER_LABEL
+from slo.promql import LONG_WINDOW_LABEL, OBJECTIVE_LABEL, SHORT_WINDOW_LABEL, TIER_LABEL
 from slo.signals import MODEL_LABEL, SERVICE_LABEL, SIGNALS
 from slo.trouble import WATCHDOG
 
@@ -15,14 +15,12 @@ _ROUTES = "take the routes, inhibit_rules and receivers of alertmanager.yaml, wh
 _SEVERITIES: Mapping[str, Severity] = {"page": "error", "ticket": "warning"}
 TOO_FINE = frozenset({"alertname", OBJECTIVE_LABEL, TIER_LABEL, MODEL_LABEL, "..."})
 """Labels by which one incident's pages would be told apart."""
-
-
 SENT_AGAIN_S = 180
-"""Thrice a minute, by which Prometheus sends again: it skips one where an evaluation comes a moment early."""
+"""Three times the minute after which Prometheus sends an alert again: it skips a turn where an evaluation is early."""
 
 
 def _read(facts: Facts) -> Iterator[tuple[AlertmanagerFacts, Object]]:
-    return ((one, one.config) for one in facts.alertmanagers if not one.error and one.config is not None)
+    return ((one, one.config) for one in answering(facts.alertmanagers) if one.config is not None)
 
 
 def _burn(facts: Facts, notify: str) -> Mapping[str, str]:
@@ -38,8 +36,8 @@ def _burn(facts: Facts, notify: str) -> Mapping[str, str]:
         MODEL_LABEL: "*",
         OBJECTIVE_LABEL: "ttft",
         TIER_LABEL: tier,
-        "long_window": "1h",
-        "short_window": "5m",
+        LONG_WINDOW_LABEL: "1h",
+        SHORT_WINDOW_LABEL: "5m",
     }
 
 
@@ -104,14 +102,19 @@ def _should_hold(one: AlertmanagerFacts, prometheus: PrometheusFacts, now_s: flo
 
 
 def _unasked(facts: Facts) -> Iterator[Finding]:
-    for one in facts.alertmanagers:
-        if not one.error and one.config is None:
+    for one in answering(facts.alertmanagers):
+        if one.config is None:
             what = "does not show its configuration: who is told could not be looked at"
             yield Finding("routes-unread", "note", what, f"alertmanager {one.url}", "ask its own API, /api/v2/status")
+    yield from _another(facts)
+
+
+def _another(facts: Facts) -> Iterator[Finding]:
+    """An Alertmanager at an address that no Prometheus tells; where a collector notifies, that may be as it should."""
     if facts.alertmanagers and facts.prometheuses and not collector_notifies(facts):
         told = {url.partition("/api/")[0] for one in facts.prometheuses for url in one.alertmanagers}
-        for one in facts.alertmanagers:
-            if told and not one.error and one.url not in told and any(map(has_alerts, facts.prometheuses)):
+        for one in answering(facts.alertmanagers):
+            if told and one.url not in told and any(map(has_alerts, facts.prometheuses)):
                 what = "is not the Alertmanager that Prometheus tells by that address"
                 fix = f"if it is not the same one behind another name, look at {', '.join(sorted(told))}"
                 yield Finding("another-alertmanager", "note", what, f"alertmanager {one.url}", fix)

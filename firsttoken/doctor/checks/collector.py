@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from firsttoken.doctor.checks.counters import RECEIVER
-from firsttoken.doctor.facts import CollectorFacts, Facts
+from firsttoken.doctor.facts import Facts, answering
 from firsttoken.doctor.finding import Check, Finding
 from firsttoken.doctor.page import samples, value
 from slo import signals
@@ -16,12 +16,8 @@ OWN_EYES = frozenset({"proxy", "middleware"})
 """Sources that judge every request they see: a request that passes both is counted twice."""
 
 
-def _answering(facts: Facts) -> Iterator[CollectorFacts]:
-    return (one for one in facts.collectors if not one.error)
-
-
 def _silent(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
+    for one in answering(facts.collectors):
         lag_s = value(one.page, signals.INTAKE_LAG)
         fix = "point OTEL_EXPORTER_OTLP_ENDPOINT of the sidecars at it, and look at their logs"
         if lag_s is None:
@@ -33,7 +29,7 @@ def _silent(facts: Facts) -> Iterator[Finding]:
 
 
 def _receivers(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
+    for one in answering(facts.collectors):
         for sample in samples(one.page, signals.RECEIVER_UP):
             if sample.value == 0:
                 name = visible(sample.labels.get(RECEIVER, ""))
@@ -43,7 +39,7 @@ def _receivers(facts: Facts) -> Iterator[Finding]:
 
 
 def _idle(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
+    for one in answering(facts.collectors):
         rows = one.status.objectives if one.status is not None else ()
         whole = [row for row in rows if row.model == ALL_MODELS]
         busy = {(row.environment, row.service) for row in whole if row.state != "no_data"}
@@ -58,7 +54,7 @@ def _idle(facts: Facts) -> Iterator[Finding]:
 
 
 def _unjudged(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
+    for one in answering(facts.collectors):
         for service in one.unjudged:
             what = f"service {visible(service)} is heard, and no objective speaks of it"
             fix = "write objectives for it in the collector's slo.yaml, or mend the service name of its sidecar"
@@ -67,7 +63,7 @@ def _unjudged(facts: Facts) -> Iterator[Finding]:
 
 def _twice(facts: Facts) -> Iterator[Finding]:
     """Services whose requests two eyes of ours have seen: both export good and bad of each."""
-    for one in _answering(facts):
+    for one in answering(facts.collectors):
         seen: dict[str, set[str]] = {}
         for sample in samples(one.page, signals.LATENCY):
             source = sample.labels.get(LABELS[signals.SOURCE], "")
@@ -80,7 +76,7 @@ def _twice(facts: Facts) -> Iterator[Finding]:
 
 
 def _release(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
+    for one in answering(facts.collectors):
         if one.version and facts.ours and one.version != facts.ours:
             what = f"is release {visible(one.version)}, and this command is {facts.ours}"
             fix = "upgrade the older of the two; a newer collector brings its database up to date by itself"

@@ -144,7 +144,7 @@ def is_troubled(page: Page) -> bool:
 def _counts(page: Page, trouble: Trouble) -> dict[str, float]:
     """By kind, without the usual ones."""
     found = by_label(page, trouble.metric, trouble.label)
-    return {kind: count for kind, count in found.items() if not kind.startswith(trouble.usual or ("\0",))}
+    return {kind: count for kind, count in found.items() if not kind.startswith(trouble.usual)}
 
 
 def _of(where: str, one: SidecarFacts | CollectorFacts, troubles: tuple[Trouble, ...]) -> Iterator[Finding]:

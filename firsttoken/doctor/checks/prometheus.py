@@ -4,22 +4,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from alerts.artefacts import SCRAPES_A_WINDOW
-from alerts.group import FLOOR
-from firsttoken.doctor.facts import Facts, Labels, PrometheusFacts, ScrapeTarget
+from alerts.group import FLOOR, Version
+from firsttoken.doctor.facts import Facts, Labels, PrometheusFacts, ScrapeTarget, answering
 from firsttoken.doctor.finding import Check, Finding
 from firsttoken.doctor.page import samples
-from firsttoken.doctor.prometheus_facts import JOB_LABEL, seconds
-from slo.promql import INSTANCE_LABEL, TIER_LABEL
+from firsttoken.doctor.prometheus_facts import seconds
+from slo.promql import BURN_RATE, INSTANCE_LABEL, JOB_LABEL, SHORT_WINDOW_LABEL, TIER_LABEL
 from slo.quantity import duration_text
 from slo.signals import ENVIRONMENT_LABEL, RECEIVER_UP, SERVICE_LABEL
 from slo.words import visible
-
-SHORT_WINDOW_LABEL = "short_window"
-BURN_RECORD = "firsttoken:burn_rate:ratio"
-
-
-def _answering(facts: Facts) -> Iterator[PrometheusFacts]:
-    return (one for one in facts.prometheuses if not one.error)
 
 
 def collector_notifies(facts: Facts) -> bool:
@@ -32,23 +25,28 @@ def has_alerts(prometheus: PrometheusFacts) -> bool:
     return any(rule.is_alert for group in prometheus.own_groups for rule in group.rules)
 
 
-def _release(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
-        numbers = one.version.split(".") if one.is_itself else []
-        if len(numbers) > 1 and numbers[0].isdecimal() and numbers[1].isdecimal():
+def _old(facts: Facts) -> Iterator[Finding]:
+    """A Prometheus whose release, or whose configuration in force, is an old one."""
+    for one in answering(facts.prometheuses):
+        if one.is_itself and (_release(one.version) or FLOOR) < FLOOR:
             floor = ".".join(map(str, FLOOR))
-            if (int(numbers[0]), int(numbers[1])) < FLOOR:
-                what = f"is Prometheus {visible(one.version)}: the rules need {floor}"
-                fix = f"upgrade it to {floor} or newer, or let the collector notify (--alertmanager)"
-                yield Finding("prometheus-too-old", "error", what, f"prometheus {one.url}", fix)
+            what = f"is Prometheus {visible(one.version)}: the rules need {floor}"
+            fix = f"upgrade it to {floor} or newer, or let the collector notify (--alertmanager)"
+            yield Finding("prometheus-too-old", "error", what, f"prometheus {one.url}", fix)
         if not one.is_reloaded:
             what = "could not load its configuration when it was last told to: the one before is in force"
             fix = "run promtool check config on its file, and look at its log"
             yield Finding("reload-failed", "error", what, f"prometheus {one.url}", fix)
 
 
+def _release(version: str) -> Version | None:
+    """Major and minor number; None for a version that does not begin with them."""
+    numbers = version.split(".")[:2]
+    return (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 and all(map(str.isdecimal, numbers)) else None
+
+
 def _unscraped(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
+    for one in answering(facts.prometheuses):
         if not one.events and not one.sidecars:
             yield Finding(
                 "not-scraped",
@@ -60,7 +58,7 @@ def _unscraped(facts: Facts) -> Iterator[Finding]:
 
 
 def _down(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
+    for one in answering(facts.prometheuses):
         for target in one.targets:
             if (target.job, target.instance) in one.sidecars | one.collectors and target.health == "down":
                 what = f"cannot scrape {target.instance} of job {target.job} any more: {target.error}"
@@ -69,7 +67,7 @@ def _down(facts: Facts) -> Iterator[Finding]:
 
 
 def _slow(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
+    for one in answering(facts.prometheuses):
         shortest = _shortest_windows_s(one)
         of_instance = {_instance(labels): labels.get(SERVICE_LABEL, "") for labels in one.events}
         for target in one.targets:
@@ -106,7 +104,7 @@ def _instance(labels: Labels) -> tuple[str, str]:
 
 def _twice(facts: Facts) -> Iterator[Finding]:
     """One sidecar under two jobs, or a sidecar that only scrapes beside one that requests pass by."""
-    for one in _answering(facts):
+    for one in answering(facts.prometheuses):
         where = f"prometheus {one.url}"
         jobs: defaultdict[str, set[str]] = defaultdict(set)
         for target in one.targets:
@@ -136,7 +134,7 @@ def _both_ways(one: PrometheusFacts) -> set[str]:
 
 def _telling(facts: Facts) -> Iterator[Finding]:
     """Exactly one of the two tells people."""
-    for one in _answering(facts):
+    for one in answering(facts.prometheuses):
         where = f"prometheus {one.url}"
         tells, collector = has_alerts(one) and bool(one.alertmanagers), collector_notifies(facts)
         if tells and collector:
@@ -155,9 +153,9 @@ def _telling(facts: Facts) -> Iterator[Finding]:
 
 
 def _forgetful(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
+    for one in answering(facts.prometheuses):
         names = {rule.name for group in one.own_groups for rule in group.rules}
-        windows_s = [seconds(name.removeprefix(BURN_RECORD)) for name in names if name.startswith(BURN_RECORD)]
+        windows_s = [seconds(name.removeprefix(BURN_RATE)) for name in names if name.startswith(BURN_RATE)]
         longest_s = max((window_s for window_s in windows_s if window_s), default=0.0)
         if one.retention_s is not None and one.retention_s < longest_s:
             kept, window = duration_text(one.retention_s), duration_text(longest_s)
@@ -167,9 +165,7 @@ def _forgetful(facts: Facts) -> Iterator[Finding]:
 
 
 CHECKS = (
-    Check(
-        ("prometheus-too-old", "reload-failed"), "a Prometheus that is too old, or kept an old configuration", _release
-    ),
+    Check(("prometheus-too-old", "reload-failed"), "a Prometheus that is too old, or kept an old configuration", _old),
     Check(("not-scraped",), "a datasource without our metrics", _unscraped),
     Check(("target-down",), "sidecars and collectors that can no longer be scraped", _down),
     Check(("scrape-too-slow",), "scrape intervals against the shortest windows", _slow),

@@ -4,10 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from alerts.group import Alert
 from alerts.rules import Target, service_groups
 from firsttoken.doctor.checks.prometheus import collector_notifies, has_alerts
-from firsttoken.doctor.engine_facts import PREFIXES, RENAMED
-from firsttoken.doctor.facts import Facts, LoadedRule, PrometheusFacts
+from firsttoken.doctor.engine_facts import PREFIXES, RENAMED, family
+from firsttoken.doctor.facts import Facts, LoadedRule, PrometheusFacts, answering
 from firsttoken.doctor.finding import Check, Finding
 from slo.objective import Spec
 from slo.promql import OBJECTIVE_LABEL, OBJECTIVE_TARGET, OBJECTIVE_THRESHOLD, TIER_LABEL
@@ -22,16 +23,11 @@ _BUILD = (
 )
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`[^`]*`')
 _WORD = re.compile(r"[a-zA-Z_:][\w:]*")
-_PART = re.compile(r"_(bucket|sum|count)$")
 _Rule = tuple[str, str, frozenset[tuple[str, str]]]
 
 
-def _answering(facts: Facts) -> Iterator[PrometheusFacts]:
-    return (one for one in facts.prometheuses if not one.error)
-
-
 def _absent(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
+    for one in answering(facts.prometheuses):
         if one.is_itself and not has_alerts(one) and not collector_notifies(facts):
             what = "runs no rules of firsttoken, and no collector looked at here notifies: nobody is told of anything"
             fix = f"{_BUILD}; or let the collector notify (--alertmanager)"
@@ -39,7 +35,7 @@ def _absent(facts: Facts) -> Iterator[Finding]:
 
 
 def _failing(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
+    for one in answering(facts.prometheuses):
         where = f"prometheus {one.url}"
         failing = [rule for group in one.own_groups for rule in group.rules if rule.health == "err"]
         for rule in failing[:MAX_NAMED]:
@@ -58,7 +54,7 @@ def _failing(facts: Facts) -> Iterator[Finding]:
 
 def _incomplete(facts: Facts) -> Iterator[Finding]:
     """Rules that the spec makes and that are not loaded, and groups of objectives that it does not have."""
-    for one in _answering(facts):
+    for one in answering(facts.prometheuses):
         for spec in facts.specs:
             mine = [group for group in one.own_groups if group.name.startswith(f"firsttoken:{spec.service}:")]
             if mine:
@@ -86,7 +82,7 @@ def _expected(spec: Spec) -> set[_Rule]:
     found: set[_Rule] = set()
     for group in service_groups(spec, Target()):
         for rule in group.rules:
-            name = getattr(rule, "alert", "") or getattr(rule, "record", "")
+            name = rule.alert if isinstance(rule, Alert) else rule.record
             found.add((group.name, name, frozenset(rule.labels.items())))
     return found
 
@@ -121,7 +117,7 @@ def _number(text: str) -> float | None:
 
 def _fruitless(facts: Facts) -> Iterator[Finding]:
     """Burn alerts over counters that no sidecar exports."""
-    for one in _answering(facts):
+    for one in answering(facts.prometheuses):
         where = f"prometheus {one.url}"
         counted = {(labels.get(SERVICE_LABEL, ""), labels.get(OBJECTIVE_LABEL, "")) for labels in one.events}
         services = {service for service, _ in counted}
@@ -143,7 +139,7 @@ def _judged(one: PrometheusFacts) -> set[tuple[str, str]]:
 
 
 def _loaded_twice(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
+    for one in answering(facts.prometheuses):
         twice = sorted(name for name, count in Counter(group.name for group in one.own_groups).items() if count > 1)
         if twice:
             what = f"has loaded {len(twice)} groups from two files each, as {visible(twice[0])}: both record the same"
@@ -154,16 +150,16 @@ def _loaded_twice(facts: Facts) -> Iterator[Finding]:
 def _dead_names(facts: Facts) -> Iterator[Finding]:
     """Rules of anybody over an engine's metrics that are not there, though others of that engine are."""
     new_names = {rename.old: rename.new for some in RENAMED.values() for rename in some}
-    for one in _answering(facts):
-        there = one.names | {_PART.sub("", name) for name in one.names}
+    for one in answering(facts.prometheuses):
+        there = one.names | {family(name) for name in one.names}
         dead: dict[str, list[str]] = {}
         for group in one.groups:
             for rule in group.rules:
                 for name in engine_names(rule.query):
-                    if _PART.sub("", name) not in there and _is_scraped(name, there):
+                    if family(name) not in there and _is_scraped(name, there):
                         dead.setdefault(name, []).append(rule.name)
         for name, rules in sorted(dead.items()):
-            plain = _PART.sub("", name)
+            plain = family(name)
             hint = f": it is called {new_names[plain]} now" if plain in new_names else ""
             what = f"{name} is read by {', '.join(sorted(set(rules))[:MAX_NAMED])} and no series has that name{hint}"
             fix = "use the name that the engine's page shows; until then these rules give nothing"

@@ -1,14 +1,13 @@
 """An inference server: what it is, what its own metrics can back, and how people's names for them fare."""
 
 from collections.abc import Iterator
-from decimal import Decimal
 
 from firsttoken.doctor.engine_facts import renames
-from firsttoken.doctor.facts import Facts, Reach, ServerFacts
+from firsttoken.doctor.facts import Facts, Reach, ServerFacts, answering
 from firsttoken.doctor.finding import Check, Finding
 from firsttoken.doctor.page import reaches, sees_requests
-from sidecar.polling.backing import STATES, Backing, backing
-from slo.objective import Objective
+from sidecar.polling.backing import Backing, backing
+from slo.objective import STATE_SIGNALS, Objective
 from slo.quantity import duration_text
 from slo.signals import SIGNALS
 
@@ -19,8 +18,8 @@ _PROXY = "firsttoken sidecar --upstream URL"
 
 
 def _unknown(facts: Facts) -> Iterator[Finding]:
-    for one in facts.servers:
-        if not one.error and not one.engine:
+    for one in answering(facts.servers):
+        if not one.engine:
             yield Finding(
                 "engine-unknown",
                 "warning",
@@ -47,7 +46,7 @@ def _of_backing(server: ServerFacts, name: str, objective: Objective, found: Bac
     where = f"server {server.url}"
     if found.basis == "none":
         fix = f"let requests pass by the proxy, which sees them all: {_PROXY}, or use the middleware"
-        if objective.signal in STATES:
+        if objective.signal in STATE_SIGNALS:
             fix = "switch the engine's metrics on (llama.cpp: --slots), or take the objective out of slo.yaml"
         yield Finding("sli-unbacked", "warning", f"objective {name} cannot be backed: {found.why}", where, fix)
     elif found.basis == "histogram":
@@ -64,7 +63,7 @@ def _nearest(server: ServerFacts, objective: Objective) -> str:
     wanted = float(objective.threshold)
     under = [edge for edge in edges if edge < wanted][-1:]
     over = [edge for edge in edges if edge > wanted][:1]
-    texts = [duration_text(Decimal(str(edge))) for edge in (*under, *over)]
+    texts = [duration_text(edge) for edge in (*under, *over)]
     return f"set the threshold to {' or '.join(texts)}; " if texts and wanted not in edges else ""
 
 
@@ -93,7 +92,7 @@ def _full(facts: Facts) -> Iterator[Finding]:
 
 def _of_reach(reach: Reach, where: str, fix: str) -> Iterator[Finding]:
     if reach.count >= LEAST_VALUES and reach.beyond > BEYOND_SHARE * reach.count:
-        edge = duration_text(Decimal(str(reach.edge_s)))
+        edge = duration_text(reach.edge_s)
         of = f" of {reach.model}" if reach.model else ""
         what = (
             f"{reach.beyond} of {reach.count} values of {reach.signal}{of} lie above the last bucket edge, {edge}: "

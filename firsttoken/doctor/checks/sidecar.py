@@ -2,24 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 
-from firsttoken.doctor.facts import CollectorFacts, Facts, SidecarFacts
+from firsttoken.doctor.facts import CollectorFacts, Facts, SidecarFacts, answering
 from firsttoken.doctor.finding import Check, Finding
 from firsttoken.doctor.page import objectives, samples, sees_requests, services, spec_hashes, value
-from sidecar.polling.backing import STATES
 from slo import signals
-from slo.objective import Objective
+from slo.objective import STATE_SIGNALS, Objective
 from slo.signals import CONFIG_RELOAD_OK, COVERAGE, SERVICE_LABEL, SIGNALS
 
 WARM_S = 60
 """A sidecar younger than this may not have been heard yet."""
 
 
-def _answering(facts: Facts) -> Iterator[SidecarFacts]:
-    return (one for one in facts.sidecars if not one.error)
-
-
 def _no_spec(facts: Facts) -> Iterator[Finding]:
-    for one in _answering(facts):
+    for one in answering(facts.sidecars):
         if not spec_hashes(one.page):
             yield Finding(
                 "no-spec",
@@ -41,12 +36,18 @@ def _not_reloaded(facts: Facts) -> Iterator[Finding]:
 def _uncounted(facts: Facts) -> Iterator[Finding]:
     """Objectives of which no sidecar counts anything, though some have seen enough of their service."""
     for spec in facts.specs:
-        mine = [one for one in _answering(facts) if spec.service in {service for _, service in services(one.page)}]
+        mine = [
+            one for one in answering(facts.sidecars) if spec.service in {service for _, service in services(one.page)}
+        ]
         counted = {name for one in mine for service, name in objectives(one.page) if service == spec.service}
         for objective in spec.objectives:
             able = [one for one in mine if _could_count(one, objective) and not _explained(facts, one)]
             if able and objective.name not in counted:
                 yield _of_uncounted(able, f"{spec.service}/{objective.name}", objective)
+
+
+def _speaks_of(one: SidecarFacts, name: str) -> bool:
+    return any(service == name for _, service in services(one.page))
 
 
 def _explained(facts: Facts, one: SidecarFacts) -> bool:
@@ -56,7 +57,7 @@ def _explained(facts: Facts, one: SidecarFacts) -> bool:
 
 def _could_count(one: SidecarFacts, objective: Objective) -> bool:
     """Whether it has seen what the objective speaks of: a request, or of an engine's state a minute of life."""
-    if objective.signal in STATES or not sees_requests(one.page):
+    if objective.signal in STATE_SIGNALS or not sees_requests(one.page):
         return (value(one.page, signals.HEARTBEAT) or 0) >= WARM_S
     return (value(one.page, signals.REQUESTS) or 0) > 0
 
@@ -67,7 +68,7 @@ def _of_uncounted(able: Sequence[SidecarFacts], name: str, objective: Objective)
     if not any(sees_requests(one.page) for one in able):
         what = f"objective {name} is not counted: the sidecar only scrapes, and cannot count its {title}"
         fix = "let requests pass by it: --upstream URL; its log says of each objective what is missing"
-    elif objective.signal in STATES:
+    elif objective.signal in STATE_SIGNALS:
         what = f"objective {name} is not counted: the engine's page does not tell its {title}"
         fix = "name the page: --scrape URL, and switch on what it lacks (--metrics, --enable-metrics, --slots)"
     else:
@@ -79,7 +80,7 @@ def _of_uncounted(able: Sequence[SidecarFacts], name: str, objective: Objective)
 def _twice(facts: Facts) -> Iterator[Finding]:
     """A service that is counted by sidecars that requests pass by and by others that only scrape."""
     ways: dict[str, dict[bool, list[str]]] = {}
-    for one in _answering(facts):
+    for one in answering(facts.sidecars):
         for service in sorted({service for service, _ in objectives(one.page)}):
             ways.setdefault(service, {}).setdefault(sees_requests(one.page), []).append(one.url)
     for service, found in sorted(ways.items()):
@@ -95,12 +96,12 @@ def _twice(facts: Facts) -> Iterator[Finding]:
 
 def _unheard(facts: Facts) -> Iterator[Finding]:
     """Services of a sidecar that has lived a while, and of which the collector knows nothing of late."""
-    for one in _answering(facts):
+    for one in answering(facts.sidecars):
         if (value(one.page, signals.HEARTBEAT) or 0) < WARM_S:
             continue
-        for collector in facts.collectors:
+        for collector in answering(facts.collectors):
             for _, service in sorted(services(one.page)):
-                if not collector.error and not _hears(collector, service):
+                if not _hears(collector, service):
                     what = f"service {service} of this sidecar does not arrive at the collector {collector.url}"
                     fix = "see OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_METRICS_EXPORTER of the sidecar, and its log"
                     yield Finding("telemetry-lost", "error", what, f"sidecar {one.url}", fix)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from firsttoken.doctor.facts import Facts
+from firsttoken.doctor.facts import Facts, answering
 from firsttoken.doctor.finding import Check, Finding
 from firsttoken.doctor.page import spec_hashes
 from slo.check import warnings
@@ -35,10 +35,10 @@ def _differs(facts: Facts) -> Iterator[Finding]:
 
 
 def _not_in_force(facts: Facts) -> Iterator[Finding]:
-    for collector in facts.collectors:
+    for collector in answering(facts.collectors):
         known = spec_hashes(collector.page)
         for spec in facts.specs:
-            if not collector.error and spec.service not in known:
+            if spec.service not in known:
                 what = f"does not know service {spec.service} of the file of --slo"
                 fix = "give it that file (--slo may be repeated), or name here the file that it runs by"
                 yield Finding("spec-not-in-force", "error", what, f"collector {collector.url}", fix)

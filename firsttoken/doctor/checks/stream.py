@@ -11,12 +11,12 @@ from firsttoken.doctor.facts import Facts, ServerFacts, StreamSeen
 from firsttoken.doctor.finding import Check, Finding
 
 LEAST_EVENTS = 8
-"""So many events tell how an answer comes; and as many in each burst, on average, were collected: a buffer of nginx
-(4 KiB) holds a dozen, where an engine that makes several tokens at a time gives a few."""
+"""An answer of fewer events does not tell how it comes. So many in a burst, on average, were collected on the way: a
+buffer of nginx (4 KiB) holds a dozen, and an engine that makes several tokens at a time sends fewer."""
 LEAST_WAIT_S = 0.1
 """A whole answer within less may really be made at once."""
 MANY_FIRST = 5
-"""So many times the events of a usual burst in the first one: it was held back."""
+"""A first burst with so many times the events of a usual one was held back."""
 HOLDS = {
     "nginx": "proxy_buffering off; proxy_http_version 1.1; gzip off for text/event-stream",
     "haproxy": "option http-no-delay in the frontend and the backend",
@@ -43,13 +43,13 @@ def _of(server: ServerFacts, seen: StreamSeen) -> Iterator[Finding]:
         what = f"compresses the event stream ({seen.encoding}): events wait until a block of it is full"
         yield Finding("stream-compressed", "error", what, where, _fix(server, "leave text/event-stream uncompressed"))
     elif _is_collected(seen):
-        pieces = f"{len(seen.reads)} pieces" if len(seen.reads) > 1 else "one piece"
+        pieces = f"{len(seen.bursts)} pieces" if len(seen.bursts) > 1 else "one piece"
         what = (
-            f"{seen.events} events came in {pieces}, the first after {seen.reads[0][0]:.2f} s: something collects them"
+            f"{seen.events} events came in {pieces}, the first after {seen.bursts[0][0]:.2f} s: something collects them"
         )
         yield Finding("stream-buffered", "error", what, where, _fix(server, "switch buffering off for the API's path"))
     elif _is_late(seen):
-        at_s, count = seen.reads[0]
+        at_s, count = seen.bursts[0]
         what = (
             f"the first {count} events came together after {at_s:.2f} s, the others one by one: the first chunk is "
             "held back"
@@ -64,15 +64,15 @@ def is_held_back(seen: StreamSeen) -> bool:
 
 
 def _is_collected(seen: StreamSeen) -> bool:
-    waited = bool(seen.reads) and seen.reads[-1][0] >= LEAST_WAIT_S
-    return waited and seen.events >= LEAST_EVENTS * len(seen.reads)
+    waited = bool(seen.bursts) and seen.bursts[-1][0] >= LEAST_WAIT_S
+    return waited and seen.events >= LEAST_EVENTS * len(seen.bursts)
 
 
 def _is_late(seen: StreamSeen) -> bool:
-    if len(seen.reads) < LEAST_EVENTS // 2 or seen.events < LEAST_EVENTS:
+    if len(seen.bursts) < LEAST_EVENTS // 2 or seen.events < LEAST_EVENTS:
         return False
-    usual = median(count for _, count in seen.reads[1:])
-    return seen.reads[0][1] >= MANY_FIRST * max(usual, 1)
+    usual = median(count for _, count in seen.bursts[1:])
+    return seen.bursts[0][1] >= MANY_FIRST * max(usual, 1)
 
 
 def _fix(server: ServerFacts, otherwise: str) -> str:

@@ -4,7 +4,7 @@ import math
 import xml.etree.ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from capacity.report.chart import Axis, Band, Chart, Dot, Dots, Line, Rule
@@ -33,6 +33,17 @@ def test_all_that_is_drawn_lies_within(points: list[tuple[float, float]], is_log
     for x, y in places(root):
         assert LEFT - 1 <= x <= WIDTH - RIGHT + 1
         assert TOP - 1 <= y <= HEIGHT - BOTTOM + 1
+
+
+@given(st.lists(values, min_size=2, max_size=30))
+def test_values_that_differ_take_the_whole_axis(numbers: list[float]) -> None:
+    low, high = min(numbers), max(numbers)
+    assume(high - low > 1e-3 * max(abs(low), abs(high), 1.0))
+    axis = Axis("x", from_zero=False)
+    at = [x for x, _ in places(drawn(Chart("t", axis, Axis("y"), (Line("l", [(x, 1) for x in numbers]),))))]
+    edge = 0.06 * (WIDTH - LEFT - RIGHT)
+    assert LEFT < min(at) < LEFT + edge
+    assert WIDTH - RIGHT - edge < max(at) < WIDTH - RIGHT
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 0.031), (3, 17), (0, 12_345), (-4, 9)])

@@ -27,7 +27,7 @@ def test_it_is_a_png_of_the_pictures_size() -> None:
 
 
 def test_its_words_and_colours_are_drawn() -> None:
-    """Without them it would be a smaller file: the same picture with all of its text, or its style, left out."""
+    """The same picture with all of its text, or its style, left out is another file."""
     whole = picture(PAGE)
     for less in (whole.replace("<text", "<desc").replace("</text", "</desc"), whole.replace("<style>", "<style>/*")):
         assert resvg_py.svg_to_bytes(svg_string=less, zoom=ZOOM) != drawn()

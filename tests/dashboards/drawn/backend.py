@@ -87,9 +87,11 @@ def _frame(of: Asked, labels: Mapping[str, str], samples: Sequence[tuple[float, 
         "name": "Value", "type": "number", "typeInfo": {"frame": "float64"}, "labels": dict(labels),
         "config": {"displayNameFromDS": legend(of, labels)},
     }  # fmt: skip
-    of_words = {word: [at for at, (_, text) in enumerate(samples) if text == text_of]
-                for text_of, word in WITHOUT_NUMBER.items()}  # fmt: skip
-    entities = {word: places for word, places in of_words.items() if places}
+    places = {
+        word: [place for place, (_, text) in enumerate(samples) if text == written]
+        for written, word in WITHOUT_NUMBER.items()
+    }
+    entities = {word: found for word, found in places.items() if found}
     numbers = [None if text in WITHOUT_NUMBER else float(text) for _, text in samples]
     meta: Found = {"type": "timeseries-multi", "custom": {"resultType": kind}}
     return {

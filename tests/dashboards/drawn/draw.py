@@ -64,7 +64,8 @@ def drawn(slo: Path, profile: Path, demo: Story, devices: Story) -> int:
             standings = _both_themes(tab, name, board, devices if name in HARDWARE else demo)
             for theme, (found, complaints) in standings.items():
                 faults += [f"{name}, {theme}: {fault}" for fault in (*_faults(found), *complaints)]
-            panels = [one for one in found if not _is_variable(one)]
+            shown, _ = standings[THEMES[0]]
+            panels = [one for one in shown if not _is_variable(one)]
             empty = [one["title"] for one in panels if not one["hasData"]]
             print(f"{name}: {len(panels) - len(empty)} of {len(panels)} panels have data; empty: {empty or 'none'}")
             count += len(panels)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import socket
 import subprocess
 import time
 import urllib.request
@@ -18,6 +17,7 @@ from alerts import cli as alerts_cli
 from firsttoken.prometheus import installed
 from tests.collector.support import Running, collector, until
 from tests.firsttoken.doctor.front import VLLM, Front, front
+from tests.ports import free_ports
 from tests.sidecar.process import Process, sidecar
 
 SLO_YAML = """
@@ -115,7 +115,7 @@ def tools(made: Stack) -> Iterator[None]:
     found = installed()
     if found is None:
         pytest.skip("prometheus and alertmanager are not on PATH")
-    made.ports |= {"prometheus": free_port(), "alertmanager": free_port()}
+    made.ports |= dict(zip(("prometheus", "alertmanager"), free_ports(2), strict=True))
     made.write_prometheus()
     routes, listen = str(made.folder / "rules" / "alertmanager.yaml"), "--web.listen-address=127.0.0.1:"
     commands = {
@@ -149,13 +149,6 @@ def is_ready(url: str, children: Sequence["subprocess.Popen[bytes]"]) -> bool:
     with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/-/ready", timeout=2):
         return True
     return False
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def eventually(look: Callable[[], Seen], wanted: Seen) -> None:

@@ -2,7 +2,9 @@
 
 import json
 
-from firsttoken.doctor.alertmanager_facts import PATHS, alertmanager_facts
+import pytest
+
+from firsttoken.doctor.alertmanager_facts import NO_ALERTMANAGER, PATHS, alertmanager_facts
 from firsttoken.doctor.ask import Answer
 
 ALERTS = Answer("u", 200, b'[{"labels": {"alertname": "LLMWatchdog"}}, {"labels": {}}]')
@@ -23,8 +25,13 @@ def test_its_configuration_and_its_alerts_are_read() -> None:
 
 
 def test_a_configuration_that_cannot_be_read_is_unknown() -> None:
-    for text in ("", "route: [", "just text"):
+    for text in ("", "route: [", "just text", "at: 2026-13-45", "[" * 10_000):
         assert alertmanager_facts("u", (status(text), ALERTS), None).config is None
+
+
+@pytest.mark.parametrize("body", [b"<html>It works!</html>", b"{}", b"[]"])
+def test_another_server_that_answers_is_no_alertmanager(body: bytes) -> None:
+    assert alertmanager_facts("u", (Answer("u", 200, body), ALERTS), None).error == NO_ALERTMANAGER
 
 
 def test_who_does_not_answer_is_told_why() -> None:

@@ -81,9 +81,22 @@ def test_a_body_has_its_limits_in_length_and_time(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(ask, "MAX_BYTES", 10)
     with speaking(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 11) as where:
         assert "MiB" in get(where, "/", access=NOTHING_ASKED).error
-    drip = (b"HTTP/1.1 200 OK\r\n\r\n", *[b"x"] * 6)
+    drip: tuple[bytes, ...] = (b"HTTP/1.1 200 OK\r\n\r\n", *[b"x"] * 6)
     with speaking(*drip, pause_s=0.05) as where:
         assert "does not end" in get(where, "/", access=NOTHING_ASKED, timeout_s=0.15).error
+
+
+HEADS = {
+    "comes byte by byte": tuple(bytes([one]) for one in b"HTTP/1.1 200 OK"),
+    "is put off for ever": (b"HTTP/1.1 100 Continue\r\n\r\n",) * 15,
+    "never comes": (b"",) * 15,
+}
+
+
+@pytest.mark.parametrize("parts", HEADS.values(), ids=HEADS.keys())
+def test_a_head_has_its_limit_in_time(parts: tuple[bytes, ...]) -> None:
+    with speaking(*parts, pause_s=0.05) as where:
+        assert get(where, "/", access=NOTHING_ASKED, timeout_s=0.15).error == "does not answer: timed out"
 
 
 def test_many_are_asked_at_once_and_answered_in_order() -> None:

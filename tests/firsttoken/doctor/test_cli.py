@@ -1,6 +1,10 @@
 """The command: what it refuses, how it ends, and where its flags may come from."""
 
 import json
+import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +26,7 @@ REFUSED = {
     "a password": (["--prometheus", "http://me:pw@h"], "a password must not stand on a command line"),
     "a probe of nobody": (["--collector", "http://h", "--probe"], "--probe sends a request to a server: name it by"),
     "a wait that is none": (["--collector", "http://h", "--wait", "soon"], "--wait soon is not a duration"),
+    "an authority that is not there": (["--sidecar", "http://h", "--tls-ca", "none"], "--tls-ca none holds no certif"),
     "a token that is not there": (
         ["--sidecar", "http://h", "--token-file", "none"],
         "--token-file none cannot be read",
@@ -54,6 +59,25 @@ def test_healthy_is_exit_0_in_a_few_lines(tmp_path: Path, capsys: pytest.Capture
     lines = capsys.readouterr().out.splitlines()
     assert (code, len(lines)) == (0, 5)
     assert lines[-1].startswith("nothing wrong: ")
+
+
+def test_ctrl_c_ends_it_at_once_whoever_is_still_asked() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = f"http://127.0.0.1:{mute.getsockname()[1]}"
+        command = [sys.executable, "-m", "firsttoken", "doctor", "--collector", url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+            asking, _ = mute.accept()
+            with asking:
+                process.send_signal(signal.SIGINT)
+                told, _ = process.communicate(timeout=60)
+    assert (process.returncode, told) == (-signal.SIGINT, b"")
+
+
+def test_a_server_may_be_named_as_its_clients_name_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with front(Front({})) as server:
+        main(["--server", f"{server.url}/v1/", "--json"])
+    assert json.loads(capsys.readouterr().out)["looked_at"][0]["url"] == server.url
+    assert "/v1/models" in {path for path, _ in server.asked}
 
 
 def test_something_wrong_is_exit_1(capsys: pytest.CaptureFixture[str]) -> None:

@@ -166,6 +166,15 @@ def test_a_token_goes_to_those_who_were_named_alone() -> None:
     assert {headers.get("Authorization") for _, headers in other.asked} == {None}
 
 
+def test_a_credential_in_what_a_prometheus_names_is_not_repeated() -> None:
+    url = "http://me:secret@127.0.0.1:1/\x1b[31m/api/v2/alerts"
+    told = {"/api/v1/status/buildinfo": {"data": {"version": "3.1.0"}},
+            "/api/v1/alertmanagers": {"data": {"activeAlertmanagers": [{"url": url}]}}}  # fmt: skip
+    with front(Front({path: json.dumps(answer).encode() for path, answer in told.items()})) as prometheus:
+        facts = look(Asked({"prometheus": (Address(prometheus.url),)}), ours="", now_s=0.0)
+    assert list(facts.unread) == ["http://127.0.0.1:1/\\x1b[31m"]
+
+
 def test_what_dies_is_missed(whole: Stack) -> None:
     """The last: the sidecar and the collector end."""
     whole.sidecar.stop()

@@ -7,7 +7,7 @@ import pytest
 from firsttoken.doctor.address import Address
 from firsttoken.doctor.checks import stream
 from firsttoken.doctor.facts import Facts, ServerFacts, StreamSeen
-from firsttoken.doctor.probe import PATH, probe, together
+from firsttoken.doctor.probe import PATH, bursts, probe
 from firsttoken.http_json import NOTHING_ASKED, Access
 from tests.firsttoken.doctor.front import TOKENS, Front, front
 
@@ -57,5 +57,5 @@ def test_a_server_that_gives_no_stream_is_told_why() -> None:
 
 def test_what_came_together_is_one() -> None:
     reads = [(0.1, 1), (0.101, 2), (0.103, 1), (0.2, 1)]
-    assert together(reads) == ((0.1, 4), (0.2, 1))
-    assert together([]) == ()
+    assert bursts(reads) == ((0.1, 4), (0.2, 1))
+    assert bursts([]) == ()

@@ -103,6 +103,7 @@ DURATIONS = {
     "": None,
     "512MiB": None,
     "5": None,
+    f"{'9' * 400}d": None,
 }
 
 

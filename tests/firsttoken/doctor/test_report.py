@@ -11,7 +11,7 @@ from firsttoken.doctor.checks.table import findings
 from firsttoken.doctor.facts import Facts
 from firsttoken.doctor.report import mapping, seen, shown
 from tests.firsttoken.doctor.checks.test_stream import LATE, stream
-from tests.firsttoken.doctor.healthy import healthy, prometheus, sidecar
+from tests.firsttoken.doctor.healthy import healthy, prometheus, server
 
 
 def text(facts: Facts, *, notes: bool = False, columns: int = 80) -> str:
@@ -59,7 +59,7 @@ def test_a_finding_says_what_where_and_how_to_mend_it() -> None:
 
 @pytest.mark.parametrize("columns", [40, 80, 110])
 def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
-    facts = stream(prometheus(healthy(), alertmanagers=(), groups=()), reads=LATE)
+    facts = stream(prometheus(healthy(), alertmanagers=(), groups=()), bursts=LATE)
     lines = text(facts, notes=True, columns=columns).splitlines()
     assert max(map(len, lines)) <= columns
     assert len(lines) > 15
@@ -71,8 +71,7 @@ def test_a_narrow_terminal_and_a_wide_one_have_their_limits() -> None:
 
 
 def test_what_others_say_steers_no_terminal() -> None:
-    facts = sidecar(healthy(), page=replace(healthy().sidecars[0].page))
-    told = text(replace(facts, servers=(replace(facts.servers[0], version="\x1b[31m1"),)))
+    told = text(server(healthy(), version="\x1b[31m1"))
     assert "\x1b" not in told
     assert "\\x1b[31m1" in told
 

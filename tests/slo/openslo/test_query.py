@@ -121,6 +121,7 @@ ABOVE = {
         "lte",
         "no classic histogram",
     ),
+    "a quantile that is no number": ("histogram_quantile(1.2.3, rate(x_ttft_bucket[5m]))", "lte", "no classic"),
 }
 
 
@@ -128,6 +129,12 @@ ABOVE = {
 def test_a_value_that_is_none_of_ours_is_told_why(query: str, op: str, why: str) -> None:
     with pytest.raises(UncarriedError, match=why):
         of_threshold(query, op, Decimal("0.5"))
+
+
+@pytest.mark.parametrize("edge", ["nan", "0", "-1", "1e999999", "abc"])
+def test_an_edge_that_nobody_can_be_held_to_is_told(edge: str) -> None:
+    with pytest.raises(UncarriedError, match="is no edge of a histogram that can be read"):
+        of_ratio(good=f'sum(rate(x_ttft_seconds_bucket{{le="{edge}"}}[5m]))', total="sum(x_ttft_seconds_count)")
 
 
 def test_a_query_has_its_limit_and_one_below_it_is_read_in_time() -> None:

@@ -131,6 +131,10 @@ LEFT = {
     "a query that is none": (slo().replace("query", "question"), "has an indicator without a query"),
     "a service without a name": (slo(service='""'), "names no service"),
     "a service whose name is none": (slo(service="a/b"), "is no name here"),
+    "an export that somebody has spoilt": (
+        slo().replace("labels: {team: llm}", "annotations: {firsttoken/objective: '{half'}"),
+        "that is no JSON object",
+    ),
     "a target of all": (slo(objectives="[{target: 1.0}]"), "leaves no error budget"),
 }
 
@@ -181,6 +185,29 @@ def test_whatever_the_documents_are_nothing_raises_and_each_is_told_of() -> None
     ]
     assert made.notes == ("Wish: no kind of OpenSLO v1, passed over",)
     assert made.settings == {"chat": {"elastic": True}}
+
+
+EMPTY = """
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: hollow}
+spec: {service: chat}
+"""
+
+
+def test_a_promise_without_objectives_is_left_behind_and_not_forgotten() -> None:
+    made = found(f"{slo()}\n---{EMPTY}")
+    assert [one.name for one in made.promises] == ["fast"]
+    assert [(one.name, one.why) for one in made.left] == [("hollow", "has no objectives")]
+
+
+def test_an_annotation_without_end_is_none() -> None:
+    text = slo().replace("labels: {team: llm}", f"annotations: {{firsttoken/objective: '{'[' * 10_000}'}}")
+    assert "that is no JSON object" in why(text)
+
+
+def test_a_window_that_is_longer_than_any_number_is_told() -> None:
+    assert "has a time window of 9" in why(slo(window=f"{{duration: {'9' * 5000}Y}}"))
 
 
 def test_what_is_no_openslo_v1_is_known() -> None:

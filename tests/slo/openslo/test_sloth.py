@@ -93,7 +93,9 @@ def test_what_stays_behind_is_told_why(sli: str, why: str) -> None:
     no_objective = found("version: prometheus/v1\nservice: chat\nslos: [{name: a, sli: {}}]\n")
     assert [one.why for one in no_objective.left] == ["has no objective, a percentage"]
     (nameless,) = found("version: prometheus/v1\nslos: [{name: a, objective: 9}]\n").left
-    assert "is no name here" in nameless.why
+    assert nameless.why == "names no service"
+    (empty,) = found("version: prometheus/v1\nservice: chat\n").left
+    assert empty.why == "has no slos"
 
 
 def test_what_is_no_spec_of_its_is_known() -> None:

@@ -2,7 +2,6 @@
 // text of variables, and the running of a query. The server is `backend.py`.
 import {
   EventBusSrv,
-  FieldType,
   LoadingState,
   preProcessPanelData,
   toDataFrame,
@@ -41,7 +40,7 @@ declare global {
   }
 }
 
-const OWN = '-- Grafana --';
+const GRAFANA_SOURCE = '-- Grafana --';
 
 export function offerServices(settings: DataSourceInstanceSettings): void {
   setAppEvents(new EventBusSrv());
@@ -104,7 +103,7 @@ function sources(settings: DataSourceInstanceSettings): DataSourceSrv {
   return {
     get: async (ref, scopedVars) => {
       const uid = uidOf(ref, scopedVars);
-      if (uid === OWN) {
+      if (uid === GRAFANA_SOURCE) {
         return emptySource;
       }
       if (uid !== settings.uid) {
@@ -121,9 +120,9 @@ function sources(settings: DataSourceInstanceSettings): DataSourceSrv {
 
 /** Grafana's own store of annotations, in which nobody has told of a deploy. */
 const emptySource = {
-  uid: OWN,
+  uid: GRAFANA_SOURCE,
   type: 'grafana',
-  getRef: () => ({ uid: OWN, type: 'grafana' }),
+  getRef: () => ({ uid: GRAFANA_SOURCE, type: 'grafana' }),
   annotations: {},
   query: () => of({ data: [] }),
 } as unknown as DataSourceApi;
@@ -134,35 +133,26 @@ const run: Parameters<typeof setRunRequest>[0] = (source, request, own) => {
     | Observable<DataQueryResponse>
     | Promise<DataQueryResponse>;
   return from(asked).pipe(
-    map((response) => told(request, response)),
+    map((response) => panelData(request, response)),
     catchError((error: unknown) => {
       const message = (error as { data?: { message?: string } }).data?.message ?? String(error);
-      return of({ ...bare(request), state: LoadingState.Error, errors: [{ message }] });
+      return of({ ...loading(request), state: LoadingState.Error, errors: [{ message }] });
     })
   );
 };
 
-function bare(request: DataQueryRequest): PanelData {
+function loading(request: DataQueryRequest): PanelData {
   return { state: LoadingState.Loading, series: [], timeRange: request.range, request };
 }
 
-function told(request: DataQueryRequest, response: DataQueryResponse): PanelData {
+function panelData(request: DataQueryRequest, response: DataQueryResponse): PanelData {
   const isFrames = response.data.every((found) => typeof found === 'object' && 'fields' in found);
   const frames: DataFrame[] = isFrames ? response.data.map((found) => toDataFrame(found)) : response.data;
-  const [marks, series] = [true, false].map((is) =>
-    frames.filter((frame) => (frame.meta?.dataTopic === DataTopic.Annotations) === is)
-  );
+  const isMark = (frame: DataFrame) => frame.meta?.dataTopic === DataTopic.Annotations;
+  const series = frames.filter((frame) => !isMark(frame));
+  const annotations = frames.filter(isMark);
   const errors = response.errors ?? (response.error ? [response.error] : undefined);
   const state = errors?.length ? LoadingState.Error : LoadingState.Done;
-  const found: PanelData = { ...bare(request), state, series, annotations: marks, errors };
+  const found: PanelData = { ...loading(request), state, series, annotations, errors };
   return isFrames ? preProcessPanelData(found) : found;
-}
-
-/** Whether some field that is drawn has a value. */
-export function hasValue(frames: DataFrame[]): boolean {
-  return frames.some((frame) =>
-    frame.fields.some(
-      (field) => field.type !== FieldType.time && field.values.some((value) => value !== null && value !== undefined)
-    )
-  );
 }

@@ -9,7 +9,7 @@ import {
   SceneGridRow,
 } from '@grafana/scenes';
 
-import { hasValue } from './services';
+import { hasValue } from './values';
 
 export interface Standing {
   title: string;

@@ -16,12 +16,12 @@ def stream(facts: Facts, via: str = "", **seen: object) -> Facts:
 PLANTED: Planted = {
     "a server that refuses the probe": ("probe-failed", lambda f: stream(f, error="answers 404 to a streamed request")),
     "a gateway that compresses": ("stream-compressed", lambda f: stream(f, encoding="gzip")),
-    "nginx that buffers": ("stream-buffered", lambda f: stream(f, reads=((1.9, 21),), via="nginx/1.22")),
+    "nginx that buffers": ("stream-buffered", lambda f: stream(f, bursts=((1.9, 21),), via="nginx/1.22")),
     "nginx that buffers by the 4 KiB": (
         "stream-buffered",
-        lambda f: stream(f, reads=((0.46, 19), (0.95, 15)), via="nginx/1.22"),
+        lambda f: stream(f, bursts=((0.46, 19), (0.95, 15)), via="nginx/1.22"),
     ),
-    "HAProxy without http-no-delay": ("first-chunk-late", lambda f: stream(f, reads=LATE)),
+    "HAProxy without http-no-delay": ("first-chunk-late", lambda f: stream(f, bursts=LATE)),
     "nginx that was not probed": ("proxy-in-front", lambda f: server(f, via="nginx/1.22.1")),
 }
 
@@ -41,12 +41,12 @@ FINE = {
 }
 
 
-@pytest.mark.parametrize("reads", FINE.values(), ids=FINE.keys())
-def test_what_comes_as_it_is_made_is_fine(reads: tuple[tuple[float, int], ...]) -> None:
-    assert wrong(stream(healthy(), reads=reads)) == set()
+@pytest.mark.parametrize("bursts", FINE.values(), ids=FINE.keys())
+def test_what_comes_as_it_is_made_is_fine(bursts: tuple[tuple[float, int], ...]) -> None:
+    assert wrong(stream(healthy(), bursts=bursts)) == set()
 
 
 def test_the_fix_is_that_of_whoever_stands_in_front() -> None:
-    (finding,) = of_code(stream(healthy(), via="nginx 1.1 haproxy", reads=((1.9, 21),)), "stream-buffered")
+    (finding,) = of_code(stream(healthy(), via="nginx 1.1 haproxy", bursts=((1.9, 21),)), "stream-buffered")
     assert "proxy_buffering off" in finding.fix
     assert "http-no-delay" in finding.fix

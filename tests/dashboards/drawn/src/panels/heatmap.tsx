@@ -14,7 +14,7 @@ import type { Options } from '@grafana/schema/dist/esm/raw/composable/heatmap/pa
 import { useTheme2 } from '@grafana/ui';
 
 import { option } from '../registries';
-import { hasValue } from '../services';
+import { hasValue } from '../values';
 import { NoData } from './noData';
 
 const LEFT = 64;

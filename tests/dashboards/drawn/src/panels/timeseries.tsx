@@ -12,7 +12,7 @@ import { useLayoutEffect, useRef } from 'react';
 import type uPlot from 'uplot';
 
 import { option } from '../registries';
-import { hasValue } from '../services';
+import { hasValue } from '../values';
 import { NoData } from './noData';
 
 const LOOKS: Record<string, unknown> = {

@@ -45,7 +45,7 @@ def units(costs: Costs) -> Iterator[str]:
 
 def table(costs: Costs) -> Iterator[str]:
     """A line for each site, without a gateway and with one."""
-    yield "| GPUs | replicas | requests/s | | collectors | CPU, cores | memory | disk a day | wire |"
+    yield "| GPUs | replicas | requests/s | | collectors | CPU, cores | memory | written a day | wire |"
     yield "|---:|---:|---:|---|---:|---:|---:|---:|---:|"
     for site in SITES:
         for joined in (1, JOINED):

@@ -65,9 +65,14 @@ def test_nothing_costs_less_than_nothing() -> None:
     ("cpu", "late", "failed", "kept"), [(0.6, 0, 0, True), (0.74, 0, 0, True), (0.8, 0, 0, False), (0.6, 0.5, 0, False)]
 )
 def test_a_fleet_is_judged_by_what_it_cost(cpu: float, late: float, failed: int, *, kept: bool) -> None:
-    trial = Trial(Asked(2_000, 20, 1), 1, 0.6, cpu, late, failed)
+    trial = Trial(Asked(2_000, 20, 1), 1, 0.6, 0.5, cpu, late, failed)
     assert trial.kept == kept
     assert str(trial).startswith("kept" if kept else "NOT KEPT")
+
+
+@pytest.mark.parametrize(("failed", "kept"), [(0, False), (7, True)])
+def test_a_fleet_that_was_foretold_to_be_too_much_must_be(failed: int, *, kept: bool) -> None:
+    assert Trial(Asked(10_000, 20, 1), 1, 1.8, 1.2, 1.0, 0.0, failed).kept == kept
 
 
 def test_the_table_says_how_many_collectors_a_site_needs() -> None:

@@ -6,7 +6,7 @@ DEMO_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-engines check generate check-dashboards draw-dashboards bench corpus attribution paging queues engine soak torture victoria clickhouse release-check check-deploy docs clean prerequisites
+.PHONY: help setup demo test tools test-engines check generate check-dashboards draw-dashboards bench corpus attribution paging queues engine soak torture victoria clickhouse release-check check-deploy docs clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -17,17 +17,21 @@ setup: $(BIN)/.dev ## make .venv with everything that development needs
 demo: $(BIN)/.demo ## run the whole story on this machine: load, an incident, a page, recovery
 	@$(BIN)/firsttoken demo $(DEMO_ARGS)
 
-test: check ## run the checks, then every test against the real tools
-	@tests/install_tools.sh
+test: tools check ## run the checks, then every test against the real tools
 	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)
+
+# Before the checks: one of them needs npm.
+tools:
+	@tests/install_tools.sh
 
 test-engines: $(BIN)/.dev ## measure beside a real llama.cpp; with PYTEST_ARGS="-m vllm" beside a real vLLM
 	@$(BIN)/python -m pytest tests/engines $(PYTEST_ARGS)
 
-check: $(BIN)/.dev ## format, lint, types, import contracts
+check: $(BIN)/.dev ## format, lint, types, import contracts; the dashboards by Grafana's own types (npm)
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache >/dev/null || $(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m tests.dashboards.types.check
 
 generate: $(BIN)/.dev ## write alerts/generated, dashboards/generated, Grafana's alert rules and the generated docs anew
 	@$(BIN)/firsttoken alerts build --slo slo.yaml --out alerts/generated
@@ -38,9 +42,7 @@ generate: $(BIN)/.dev ## write alerts/generated, dashboards/generated, Grafana's
 	@$(BIN)/python -m tests.generate_docs
 	@install -m 644 slo.yaml deploy/kubernetes/base/slo.yaml
 
-check-dashboards: $(BIN)/.dev ## the dashboards by Grafana's own types (npm), and every panel of them on a real demo, 3 minutes
-	@cd tests/dashboards/types && npm ci --silent
-	@$(BIN)/python -m tests.dashboards.types.check
+check-dashboards: $(BIN)/.dev ## every panel of every dashboard asked on a real demo, 3 minutes
 	@$(BIN)/python -m tests.dashboards.demo_panels
 
 draw-dashboards: $(BIN)/.dev ## every dashboard drawn by Grafana's own libraries (npm, 500 MB) in Chromium, over a real demo, 5 minutes

@@ -6,7 +6,7 @@ DEMO_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test tools test-engines check generate check-dashboards draw-dashboards bench corpus attribution paging queues engine soak torture victoria clickhouse release-check check-deploy docs clean prerequisites
+.PHONY: help setup demo test tools test-engines check generate check-dashboards draw-dashboards bench corpus attribution paging queues engine soak torture audit victoria clickhouse release-check check-deploy docs clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -92,8 +92,13 @@ clickhouse: $(BIN)/.dev ## the tests of ClickHouse against its engine, in proces
 release-check: $(BIN)/.dev ## build the archive and the wheel, and try each extra in an empty environment, about 9 minutes
 	@$(BIN)/python -m pytest tests/test_release.py -m release $(PYTEST_ARGS)
 
+audit: $(BIN)/.dev ## known vulnerabilities of all that constraints.txt pins, by the data of the Python index, and licences
+	@test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/pip install --quiet pip-audit==2.10.1; }
+	@$(BIN)/python -m pytest --quiet tests/test_licences.py
+	@.venv-audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
+
 clean: ## remove what the targets made
-	rm -rf .venv .venv-vllm .venv-rotel .venv-deploy .demo build dist site artifacts *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage \
+	rm -rf .venv .venv-vllm .venv-rotel .venv-deploy .venv-audit .demo build dist site artifacts *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage \
 		tests/dashboards/types/node_modules tests/dashboards/drawn/node_modules tests/dashboards/drawn/dist tests/collector/pages/axe/node_modules
 
 prerequisites:

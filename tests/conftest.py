@@ -4,6 +4,7 @@ whole vLLM, or the engine of ClickHouse, run only when named."""
 import logging
 import os
 import shutil
+import signal
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -17,6 +18,10 @@ os.environ.pop("COLUMNS", None)  # how wide the terminal of whoever runs the tes
 
 LARGE = ("vllm", "clickhouse", "release", "tutorial", "victoria")
 """Marks of tests that run only where they are named: `-m vllm`."""
+# A run in the background of a shell has SIGINT ignored, and so would have every program that a test interrupts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 IN_CI = os.environ.get("CI") == "true"
 
 

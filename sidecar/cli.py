@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 from sidecar import limits, log, settings
-from sidecar.http.http_head import CLASS_HEADER
 from sidecar.settings import UsageError
+from slo.signals import CLASS_HEADER
 
 if TYPE_CHECKING:
     from sidecar.configuration.options import Options

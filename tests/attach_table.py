@@ -8,7 +8,8 @@ from pathlib import Path
 
 from sidecar.engine.engine_requests import TOLD
 from sidecar.engine.engines import ENGINES, LLAMACPP, Candidates
-from sidecar.polling.backing import STATES, Sight, lines
+from sidecar.polling.backing import Sight, lines
+from slo.objective import STATE_SIGNALS
 from slo.signals import SIGNALS
 
 FOLDER = Path(__file__).parents[1] / "docs" / "attach"
@@ -30,7 +31,7 @@ def table(engine: str) -> str:
 
 def before(signal: str, engine: str) -> str:
     """What a sidecar counts that requests pass through: all but the engine's state, which only its page tells."""
-    if signal not in STATES:
+    if signal not in STATE_SIGNALS:
         return "yes"
     return "no" if alone(signal, engine).startswith("no: ") else "yes, from its page"
 

@@ -12,7 +12,6 @@ from capacity.certify.trial import Goal
 
 ERROR = 0.05
 """The chance that a verdict is sure by accident; who looks several times, each time at a part of it."""
-WARM_UP_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class Verdict:
 def verdict(goals: Sequence[Goal], bad: Sequence[Series], error: float = ERROR) -> Verdict:
     """The verdict on at least one goal, sure but for a chance of `error`."""
     assert goals
-    found = tuple(evidence([series], warm_up=WARM_UP_PARTS) for series in bad)
+    found = tuple(evidence([series]) for series in bad)
     pairs = tuple(zip(goals, found, strict=True))
     part, name = max((one.share / goal.budget, goal.name) for goal, one in pairs)
     is_kept = part <= 1

@@ -10,6 +10,7 @@ from collector.values.verdicts import BudgetRow
 from collector.windowing.events import Held
 from slo import burn
 from slo.burn import Tier
+from slo.promql import LONG_WINDOW_LABEL, SHORT_WINDOW_LABEL
 from slo.quantity import about_text, duration_text, percent_text
 from slo.signals import SIGNALS
 from slo.trouble import BUDGET_EXHAUSTED
@@ -62,7 +63,7 @@ def _labels(track: Track, of: AlertKey, tier: Tier | None) -> alerting.Pairs:
     routed: dict[str, str | None] = {"severity": "warning", "notify": "ticket"}
     if tier is not None:
         routed = {"severity": tier.severity, "notify": tier.notify}
-        routed |= {"long_window": duration_text(tier.long_s), "short_window": duration_text(tier.short_s)}
+        routed |= {LONG_WINDOW_LABEL: duration_text(tier.long_s), SHORT_WINDOW_LABEL: duration_text(tier.short_s)}
     return alerting.labels(of, {**track.objective.labels, **routed, "owner": track.objective.owner})
 
 

@@ -37,6 +37,16 @@ class Finding:
         }
 
 
+def counted_both_ways(service: str, where: str) -> Finding:
+    """Of a service with sidecars that requests pass by and others that only scrape."""
+    what = (
+        f"service {service} has sidecars that requests pass by and sidecars that only scrape: where both watch one "
+        "server, its requests count twice"
+    )
+    fix = "take the scraping one away, or give it a service name of its own (--service)"
+    return Finding("double-counting", "warning", what, where, fix)
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """One row of the table: the codes that it can find, in words what it looks for, and the pure function."""

@@ -16,7 +16,6 @@ from sidecar.configuration import tls_options
 from sidecar.configuration.plan import Plan
 from sidecar.engine import scrape
 from sidecar.guarding.queue_guard import SHEDDING, Shedding
-from sidecar.http.http_head import CLASS_HEADER
 from sidecar.otlp_settings import ExportSettings
 from sidecar.polling.poller import split_url
 from sidecar.relaying.proxy import Manners
@@ -26,6 +25,7 @@ from sidecar.transport.upstream import Target, parse_target
 from sidecar.usage.usage_policy import MODES, Mode
 from slo.objective import Spec
 from slo.sight import Watched, watched
+from slo.signals import CLASS_HEADER
 
 T = TypeVar("T")
 

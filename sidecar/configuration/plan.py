@@ -8,13 +8,13 @@ from typing import Literal
 from sidecar import limits
 from sidecar.engine.engine_latencies import ENGINE
 from sidecar.guarding.queue_guard import Shedding
-from sidecar.http.http_head import CLASS_HEADER
 from sidecar.otlp_settings import ExportSettings
 from sidecar.telling.emit import resource_attributes
 from sidecar.telling.otlp_wire import Value
 from slo.objective import Spec
 from slo.signals import (
     CENSORED,
+    CLASS_HEADER,
     ENVIRONMENT,
     LATENCY_BUCKETS_S,
     SERVICE_INSTANCE,

@@ -14,7 +14,6 @@ __all__ = ["HOP_BY_HOP", "TOKEN", "Headers"]
 
 Framing = Literal["none", "length", "chunked", "close"]
 
-CLASS_HEADER = "x-firsttoken-class"  # the usual name of the one that a request's class is read from
 BODILESS_STATUS = frozenset((204, 304))
 _STATUS_LINE = b"HTTP/1.1 "
 TRACEPARENT = b"traceparent"

@@ -17,7 +17,7 @@ from typing import Literal
 from sidecar.engine.engine_requests import TOLD
 from sidecar.engine.scrape import ServerSample
 from sidecar.judging.deadlines import speaks_of
-from slo.objective import Objective
+from slo.objective import STATE_SIGNALS, Objective
 from slo.quantity import duration_text
 from slo.signals import SIGNALS, Metric
 
@@ -25,9 +25,6 @@ log = logging.getLogger(__name__)
 
 MIN_TOKENS = 2
 """From so many output tokens on a request is in an engine's histogram of time per output token."""
-
-STATES = ("kv_occupancy", "queue")
-"""The signals of an engine's state, which is that of all its models together."""
 
 _NO_SCRAPE_SEES = "scraping sees no request that the engine never got, or never answers"
 
@@ -65,7 +62,7 @@ def backing(objective: Objective, sight: Sight, *, model: str | None = None) -> 
     blind = _blind(objective.signal, sight)
     if blind:
         return Backing("none", blind)
-    if objective.signal in STATES and not speaks_of(objective, sight.models):
+    if objective.signal in STATE_SIGNALS and not speaks_of(objective, sight.models):
         return Backing("none", f"{sight.engine} serves no model that it matches")
     edges_s = sight.edges_of(SIGNALS[objective.signal].metric, model)
     if edges_s is None or objective.threshold is None:
@@ -101,7 +98,7 @@ def _blind(signal: str, sight: Sight) -> str:
     if signal == "availability":
         return f"{engine} {untold}, and {_NO_SCRAPE_SEES}" if untold else _NO_SCRAPE_SEES
     metric = SIGNALS[signal].metric
-    if signal in STATES:
+    if signal in STATE_SIGNALS:
         shown = sight.occupancy if signal == "kv_occupancy" else sight.waiting
         return "" if shown else f"{engine}'s page does not tell its {SIGNALS[signal].title}"
     if sight.edges_of(metric, None) is not None:
@@ -163,5 +160,5 @@ class StateSight:
             waiting=before.waiting or sample.waiting is not None,
             models=models,
         )
-        of_state = [one for one in objectives if one.signal in STATES]
+        of_state = [one for one in objectives if one.signal in STATE_SIGNALS]
         self._said.say(lines(of_state, self._sight) if of_state else [])

@@ -18,9 +18,9 @@ from sidecar.engine.scrape import ServerSample
 from sidecar.judging.deadlines import StateSeconds, rules
 from sidecar.judging.faults import Faults
 from sidecar.judging.labels import ModelLabels
-from sidecar.polling.backing import STATES, Said, Sight, backing, lines
+from sidecar.polling.backing import Said, Sight, backing, lines
 from sidecar.usage.usage_policy import UsagePolicy
-from slo.objective import Objective, Spec
+from slo.objective import STATE_SIGNALS, Objective, Spec
 from slo.signals import (
     BAD,
     GOOD,
@@ -121,7 +121,7 @@ class EngineEye:
             (model, one.name, self._hashes[one.name]) for (_, model), some in self._counted.items() for one in some
         }
         self._states = [
-            one for one in self._objectives if one.signal in STATES and backing(one, sight).basis == "counts"
+            one for one in self._objectives if one.signal in STATE_SIGNALS and backing(one, sight).basis == "counts"
         ]
         states = {(one.name, self._hashes[one.name]) for one in self._states}
 

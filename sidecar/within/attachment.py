@@ -31,7 +31,6 @@ from sidecar import limits, otlp_settings, settings
 from sidecar.address import Address
 from sidecar.configuration.plan import Plan
 from sidecar.engine import scrape
-from sidecar.http.http_head import CLASS_HEADER
 from sidecar.judging.eye import Eye
 from sidecar.otlp_settings import ExportSettings
 from sidecar.polling.poller import OnPage, Poller
@@ -42,6 +41,7 @@ from sidecar.telling.admin import AdminDoor
 from sidecar.transport.listener import ListenError, listen
 from sidecar.within.asgi import ITSELF, App, InnerPages, Scope
 from slo.objective import Spec
+from slo.signals import CLASS_HEADER
 
 log = logging.getLogger(__name__)
 

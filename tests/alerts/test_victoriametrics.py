@@ -11,7 +11,6 @@ import itertools
 import json
 import re
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -29,6 +28,7 @@ from alerts.rules import Target
 from slo import promql
 from slo.objective import parse
 from tests.alerts.support import events, heartbeat
+from tests.ports import free_ports
 
 pytestmark = [pytest.mark.victoria, pytest.mark.timeout(300)]
 
@@ -149,11 +149,6 @@ def running(log: Path, port: int, command: list[str]) -> Iterator[str]:
             process.terminate()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
-
-
 def eventually(what: Callable[[], object], log: Path) -> None:
     end_s = time.monotonic() + WAIT_S
     while not what():
@@ -166,7 +161,7 @@ def store(tmp_path: Path, fleet: tuple[Fleet, int]) -> Iterator[str]:
     scrape = {"global": {"scrape_interval": "1s"}}
     target = {"job_name": "sidecar", "honor_labels": True, "static_configs": [{"targets": [f"127.0.0.1:{fleet[1]}"]}]}
     (tmp_path / "scrape.yaml").write_text(json.dumps(scrape | {"scrape_configs": [target]}))
-    port = free_port()
+    (port,) = free_ports(1)
     # What is newer than the offset is not answered, unless told so: alerts would be 30 s late.
     flags = [f"-httpListenAddr=127.0.0.1:{port}", "-search.latencyOffset=0s", "-retentionPeriod=1d"]
     flags += [f"-storageDataPath={tmp_path}/data", f"-promscrape.config={tmp_path}/scrape.yaml"]
@@ -180,7 +175,7 @@ def test_an_incident_pages_once_and_resolves(tmp_path: Path, fleet: tuple[Fleet,
     for name, text in artefacts((SPEC,), Target(eval_interval_s=2, scrape_interval_s=1), Routing()).items():
         if name.endswith(".rules.yaml"):
             (tmp_path / name).write_text(UNKNOWN.sub("", text))
-    at = free_port()
+    (at,) = free_ports(1)
     flags = [f"-rule={tmp_path}/chat.rules.yaml", f"-datasource.url={store}", f"-remoteWrite.url={store}"]
     flags += [f"-remoteRead.url={store}", f"-notifier.url=http://127.0.0.1:{port}", "-evaluationInterval=2s"]
     flags += [f"-httpListenAddr=127.0.0.1:{at}", "-remoteWrite.flushInterval=200ms"]

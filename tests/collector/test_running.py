@@ -22,6 +22,7 @@ from collector.doors.address import Address
 from collector.errors import ListenError
 from tests.collector import exports, support
 from tests.collector.support import SPEC, Running, ask, collector, send, spawned, until
+from tests.ports import free_ports
 
 ROUNDS = 2
 
@@ -256,7 +257,7 @@ def test_a_database_that_is_held_by_another_does_not_hold_the_end_up(tmp_path: P
 
 
 def test_it_works_on_when_nobody_reads_where_it_listens(tmp_path: Path) -> None:
-    port = _free_port()
+    (port,) = free_ports(1)
     with spawned(tmp_path, "--listen", f"127.0.0.1:{port}") as process:
         assert process.stdout is not None
         process.stdout.close()
@@ -277,7 +278,7 @@ def test_while_the_past_is_read_it_answers_that_it_is_not_ready(tmp_path: Path, 
         lock = holder.transaction()
         await lock.start()
         await holder.execute("LOCK TABLE series")
-        port = _free_port()
+        (port,) = free_ports(1)
         flags = ("--listen", f"127.0.0.1:{port}", "--database", shared_database)
         starting = asyncio.create_task(asyncio.to_thread(_started, tmp_path, flags))
         url = f"http://127.0.0.1:{port}"
@@ -293,13 +294,6 @@ def test_while_the_past_is_read_it_answers_that_it_is_not_ready(tmp_path: Path, 
         await starting
 
     asyncio.run(story())
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def _answers(url: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from alerts.artefacts import SCRAPES_A_WINDOW
 from alerts.group import FLOOR, Version
 from firsttoken.doctor.facts import Facts, Labels, PrometheusFacts, ScrapeTarget, answering
-from firsttoken.doctor.finding import Check, Finding
+from firsttoken.doctor.finding import Check, Finding, counted_both_ways
 from firsttoken.doctor.page import samples
 from firsttoken.doctor.prometheus_facts import seconds
 from slo.promql import BURN_RATE, INSTANCE_LABEL, JOB_LABEL, SHORT_WINDOW_LABEL, TIER_LABEL
@@ -115,12 +115,7 @@ def _twice(facts: Facts) -> Iterator[Finding]:
                 what = f"scrapes {url} by the jobs {' and '.join(sorted(names))}: all its requests count twice"
                 yield Finding("double-counting", "error", what, where, "leave it in one of the jobs")
         for service in sorted(_both_ways(one)):
-            what = (
-                f"service {service} has sidecars that requests pass by and sidecars that only scrape: where both watch "
-                "one server, its requests count twice"
-            )
-            fix = "take the scraping one away, or give it a service name of its own (--service)"
-            yield Finding("double-counting", "warning", what, where, fix)
+            yield counted_both_ways(service, where)
 
 
 def _both_ways(one: PrometheusFacts) -> set[str]:

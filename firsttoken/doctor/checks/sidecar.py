@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from firsttoken.doctor.facts import CollectorFacts, Facts, SidecarFacts, answering
-from firsttoken.doctor.finding import Check, Finding
+from firsttoken.doctor.finding import Check, Finding, counted_both_ways
 from firsttoken.doctor.page import objectives, samples, sees_requests, services, spec_hashes, value
 from slo import signals
 from slo.objective import STATE_SIGNALS, Objective
@@ -86,12 +86,7 @@ def _twice(facts: Facts) -> Iterator[Finding]:
     for service, found in sorted(ways.items()):
         if len(found) > 1:
             where = ", ".join(f"sidecar {url}" for urls in found.values() for url in urls)
-            what = (
-                f"service {service} is counted by a sidecar that requests pass by and by one that only scrapes: where "
-                "both watch one server, its requests count twice"
-            )
-            fix = "take the scraping one away, or give it a service name of its own (--service)"
-            yield Finding("double-counting", "warning", what, where, fix)
+            yield counted_both_ways(service, where)
 
 
 def _unheard(facts: Facts) -> Iterator[Finding]:

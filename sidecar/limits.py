@@ -50,7 +50,7 @@ RETRY_LONGEST_S = 30.0
 FLUSH_S = 5.0  # the last export at shutdown gets no longer
 
 # What requests did and is looked at together (`backlog`).
-BACKLOG_S = 0.02  # what requests did is looked at so much later, or as soon as a page or an export asks for it
+BACKLOG_S = 0.05  # what requests did is looked at so much later, or as soon as a page or an export asks for it
 BACKLOG_TURN = 6  # acts of theirs looked at in one turn of the event loop: nobody waits long behind them
 BACKLOG_LATE = 16  # acts that wait before those nobody waits for are a reason to look
 BACKLOG_NOTES = 256  # acts that wait, those of some sixty requests; with one more all are looked at at once

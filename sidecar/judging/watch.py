@@ -339,7 +339,10 @@ class Watch:
 
     def wake(self, now_ns: int) -> None:
         """Count the deadlines that have passed. Never raises."""
-        self._eye.look(self._passed, now_ns)
+        at_ns = self.next_deadline_ns()
+        # What is not looked at yet only moves a deadline away: one that has not come needs no look at it now.
+        if at_ns is not None and at_ns <= now_ns:
+            self._eye.look(self._passed, now_ns)
 
     def _passed(self, now_ns: int) -> None:
         self.catch_up()

@@ -210,3 +210,17 @@ async def test_a_request_that_is_noted_and_over_before_anybody_looks_sets_no_tim
                 note(watch.left, time.monotonic_ns())
             rig.eye.backlog.settle()
             assert len(rig.eye.timer) == (not ends)
+
+
+@on_a_loop
+async def test_a_wake_before_the_deadline_looks_at_nothing_and_one_after_it_at_all() -> None:
+    async with proxied(raw(b""), objectives=JUDGED) as rig:
+        watch, t0_ns = watched(rig), time.monotonic_ns()
+        watch.came(BODY, t0_ns)
+        seen: list[str] = []
+        rig.eye.backlog.note(seen.append, "a token")
+        watch.wake(t0_ns + 19 * S)
+        assert not seen
+        watch.wake(t0_ns + 21 * S)
+        assert seen
+        watch.left(t0_ns + 22 * S)

@@ -116,6 +116,8 @@ def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     flag("tls-key", None, "its key, without a password (PEM)", "FILE")
     flag("tls-client-ca", None, "authorities that a client's own certificate must come from (PEM)", "FILE")
     flag("upstream-ca", None, "authorities of the upstream's certificate (PEM; default the system's)", "FILE")
+    flag("upstream-cert", None, "certificate of our own for an upstream that asks for one (PEM)", "FILE")
+    flag("upstream-key", None, "its key, without a password (PEM)", "FILE")
     flag("upstream-server-name", None, "name in the upstream's certificate (default its host)", "NAME")
     switch("upstream-insecure", "believe the upstream whatever its certificate says")
     switch("watch-slo", "look at slo.yaml and the certificates every 5 s, and reload as SIGHUP does")

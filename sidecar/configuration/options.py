@@ -189,7 +189,8 @@ def _watched(given: argparse.Namespace, specs: list[Path]) -> Watched | None:
         return None
     if not specs:
         raise UsageError("--watch-slo: there is no slo.yaml here: name the one to watch with --slo FILE")
-    certificates = (given.tls_cert, given.tls_key, given.tls_client_ca, given.upstream_ca)
+    clients = (given.tls_cert, given.tls_key, given.tls_client_ca)
+    certificates = (*clients, given.upstream_ca, given.upstream_cert, given.upstream_key)
     return watched([*specs, *(Path(name) for name in certificates if name is not None)])
 
 

@@ -34,16 +34,26 @@ def trust(given: argparse.Namespace, environ: Mapping[str, str], *, https: bool)
             ("--upstream-ca", given.upstream_ca),
             ("--upstream-server-name", given.upstream_server_name),
             ("--upstream-insecure", given.upstream_insecure),
+            ("--upstream-cert", given.upstream_cert),
+            ("--upstream-key", given.upstream_key),
         )
         if value
     ]
     if told and not https:
         raise UsageError(f"{told[0]} speaks of TLS, and no URL given is https: write --upstream https://HOST")
-    if given.upstream_insecure and len(told) > 1:
+    if given.upstream_insecure and told[0] in ("--upstream-ca", "--upstream-server-name"):
         raise UsageError(f"{told[0]} and --upstream-insecure contradict each other: leave out one of them")
-    found = Trust(given.upstream_ca, given.upstream_server_name, insecure=given.upstream_insecure)
-    if found.ca is not None:
+    if (given.upstream_cert is None) != (given.upstream_key is None):
+        raise UsageError("--upstream-cert and --upstream-key belong together: give both")
+    found = Trust(
+        given.upstream_ca,
+        given.upstream_server_name,
+        insecure=given.upstream_insecure,
+        certificate=given.upstream_cert,
+        key=given.upstream_key,
+    )
+    if found.ca is not None or found.certificate is not None:
         believing(found)
-    elif https and not found.insecure and (file := environ.get("SSL_CERT_FILE")):
+    if https and found.ca is None and not found.insecure and (file := environ.get("SSL_CERT_FILE")):
         settings.readable(f"SSL_CERT_FILE={file}", file)
     return found

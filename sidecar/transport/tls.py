@@ -2,7 +2,8 @@
 
 To clients: TLS 1.2 and later, HTTP/1.1 by ALPN, a certificate with its key from PEM files and, where wanted, an
 authority that the clients' own certificates must come from. Of the server: its certificate must lead to an authority
-that the system trusts (`SSL_CERT_FILE` and `SSL_CERT_DIR` say otherwise) or to one of a file, and must name it.
+that the system trusts (`SSL_CERT_FILE` and `SSL_CERT_DIR` say otherwise) or to one of a file, and must name it. To a
+server that asks who we are, a certificate of our own.
 
 A file that cannot be used is a `UsageError`, which names the flag that gave it.
 """
@@ -26,12 +27,14 @@ class Presented:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How the server behind is told from others. `ca` None: by the system's authorities; `server_name` None: by the
-    host of its URL."""
+    """How the server behind is told from others, and what it is shown if it asks. `ca` None: by the system's
+    authorities; `server_name` None: by the host of its URL; `certificate` and `key`, both or neither: our own."""
 
     ca: str | None = None
     server_name: str | None = None
     insecure: bool = False
+    certificate: str | None = None
+    key: str | None = None
 
 
 def presenting(files: Presented) -> ssl.SSLContext:
@@ -40,16 +43,7 @@ def presenting(files: Presented) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols(list(ALPN))
-    readable(f"--tls-cert {files.certificate}", files.certificate)
-    readable(f"--tls-key {files.key}", files.key)
-    pair = f"--tls-cert {files.certificate} and --tls-key {files.key}"
-    try:
-        context.load_cert_chain(files.certificate, files.key, password=lambda: _no_password(files.key))
-    except ssl.SSLError as error:
-        if error.reason == "KEY_VALUES_MISMATCH":
-            raise UsageError(f"{pair} do not belong together: give the certificate's own key") from None
-        right = "give PEM files, the certificate first in its own, then those that lead to its authority"
-        raise UsageError(f"{pair} cannot be used ({reason(error)}): {right}") from None
+    _add_pair(context, "--tls-cert", files.certificate, "--tls-key", files.key)
     if files.client_ca is not None:
         _add_authorities(context, "--tls-client-ca", files.client_ca)
         context.verify_mode = ssl.CERT_REQUIRED
@@ -68,6 +62,8 @@ def believing(trust: Trust) -> ssl.SSLContext:
         context.load_default_certs()
     else:
         _add_authorities(context, "--upstream-ca", trust.ca)
+    if trust.certificate is not None and trust.key is not None:
+        _add_pair(context, "--upstream-cert", trust.certificate, "--upstream-key", trust.key)
     return context
 
 
@@ -86,5 +82,20 @@ def _add_authorities(context: ssl.SSLContext, flag: str, file: str) -> None:
         raise UsageError(f"{flag} {file} cannot be used ({reason(error)}): give certificates as PEM") from None
 
 
-def _no_password(file: str) -> str:
-    raise UsageError(f"--tls-key {file} asks for a password: give a key without one, in a file that only we can read")
+def _add_pair(context: ssl.SSLContext, certificate_flag: str, certificate: str, key_flag: str, key: str) -> None:
+    """A certificate of our own with its key."""
+    shown = f"{certificate_flag} {certificate}", f"{key_flag} {key}"
+    readable(shown[0], certificate)
+    readable(shown[1], key)
+    try:
+        context.load_cert_chain(certificate, key, password=lambda: _no_password(shown[1]))
+    except ssl.SSLError as error:
+        pair = " and ".join(shown)
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise UsageError(f"{pair} do not belong together: give the certificate's own key") from None
+        right = "give PEM files, the certificate first in its own, then those that lead to its authority"
+        raise UsageError(f"{pair} cannot be used ({reason(error)}): {right}") from None
+
+
+def _no_password(shown: str) -> str:
+    raise UsageError(f"{shown} asks for a password: give a key without one, in a file that only we can read")

@@ -157,7 +157,7 @@ class Connection(asyncio.Protocol):
         self._poll: select.poll | None = None
         self.reader: ResponseReader | None = None  # kept for whoever reads the answers on it
         self.idle_since_s = 0.0
-        self.on_lost: Callable[[Connection], None] | None = None
+        self.on_lost: Callable[[Connection, Exception | None], None] | None = None
         self.reused = False
         self.given_up = False
         self.habit: Habit | None = None
@@ -248,7 +248,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         if self.on_lost is not None:
-            self.on_lost(self)
+            self.on_lost(self, exc)
         words = self._last_words()
         if self._user is not None and exc is not None and words:
             self.data_received(words)
@@ -378,8 +378,10 @@ class Pool:
             connection.abort()
         self._idle.clear()
 
-    def _forget(self, connection: Connection) -> None:
+    def _forget(self, connection: Connection, error: Exception | None) -> None:
         self._open.discard(connection)
+        if isinstance(error, ssl.SSLError):  # under TLS 1.3 a server that wants our certificate says so only now
+            self._tls.failed(error)
         if connection in self._idle:
             self._idle.remove(connection)
             if not connection.given_up:

@@ -35,10 +35,13 @@ def client_context(shown: str | None = None, *, version: ssl.TLSVersion = ssl.TL
     return context
 
 
-def server_context(name: str = "server") -> ssl.SSLContext:
+def server_context(name: str = "server", *, asks_clients: bool = False) -> ssl.SSLContext:
     """For a server of a test."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate(name), key(name))
+    if asks_clients:
+        context.load_verify_locations(AUTHORITY)
+        context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 

@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from sidecar.transport.certificates import ServerTls
 from sidecar.transport.tls import Trust
 from sidecar.transport.upstream import Pool, Target
 from slo.signals import LATENCY_BUCKETS_S
-from tests.sidecar.certificates import AUTHORITY, STRANGER, server_context
+from tests.sidecar.certificates import AUTHORITY, STRANGER, certificate, key, server_context
 from tests.sidecar.rig import Received, chat, completion, listening, on_a_loop, raw, read_message, sized, until
 
 Wild = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -33,7 +34,7 @@ WHOLE = sized(b'{"choices":[{"index":0,"message":{"content":"a"},"finish_reason"
 
 
 @contextlib.asynccontextmanager
-async def behind_tls(wild: Wild, *, name: str = "server") -> AsyncIterator[Target]:
+async def behind_tls(wild: Wild, *, name: str = "server", asks_clients: bool = False) -> AsyncIterator[Target]:
     """A server over TLS that handles its connections itself."""
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -41,7 +42,8 @@ async def behind_tls(wild: Wild, *, name: str = "server") -> AsyncIterator[Targe
             await wild(reader, writer)
         writer.close()
 
-    server = await asyncio.start_server(connection, "127.0.0.1", 0, ssl=server_context(name))
+    context = server_context(name, asks_clients=asks_clients)
+    server = await asyncio.start_server(connection, "127.0.0.1", 0, ssl=context)
     try:
         yield Target("https", "127.0.0.1", server.sockets[0].getsockname()[1])
     finally:
@@ -166,6 +168,44 @@ async def _is_not_spoken_to(name: str, trust: Trust) -> None:
         with pytest.raises(PollError, match=r"^tls$"):
             await get(target, "/metrics", tls=ServerTls(trust))
     assert not any(heard)
+
+
+@on_a_loop
+async def test_a_server_that_asks_who_we_are_is_shown_our_certificate() -> None:
+    shown = Trust(ca=AUTHORITY, certificate=certificate("client"), key=key("client"))
+    async with behind_tls(answering(WHOLE), asks_clients=True) as target, Before(target, shown) as before:
+        assert (await before.ask(chat(stream=False))).head.startswith(b"HTTP/1.1 200 ")
+        assert await get(target, "/metrics", tls=ServerTls(shown)) == WHOLE.partition(b"\r\n\r\n")[2]
+
+
+@pytest.mark.parametrize("who", ["nobody", "intruder"])
+def test_a_server_that_does_not_believe_us_is_told_of_in_the_log(who: str, caplog: pytest.LogCaptureFixture) -> None:
+    ours = OURS if who == "nobody" else replace(OURS, certificate=certificate(who), key=key(who))
+
+    def once(server: socket.socket) -> None:
+        peer, _ = server.accept()
+        context = server_context(asks_clients=True)
+        with context.wrap_socket(peer, server_side=True, do_handshake_on_connect=False) as made:
+            with pytest.raises(ssl.SSLError):
+                made.do_handshake()
+            made.shutdown(socket.SHUT_WR)
+            while made.recv(1000):
+                pass
+
+    @on_a_loop
+    async def run() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            thread = threading.Thread(target=once, args=(server,))
+            thread.start()
+            async with Before(Target("https", "127.0.0.1", server.getsockname()[1]), ours) as before:
+                assert (await before.ask(chat())).head.startswith(b"HTTP/1.1 502 ")
+                assert [ended.record.outcome for ended in before.ended] == ["error"]
+            thread.join()
+
+    run()
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    why = "tlsv13 alert certificate required" if who == "nobody" else "tlsv1 alert unknown ca"
+    assert line == f"no TLS with the server behind: {why} (told once)"
 
 
 @on_a_loop

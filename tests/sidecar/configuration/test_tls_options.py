@@ -1,5 +1,6 @@
 """What the flags of TLS mean together, read as the command reads them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from sidecar.transport.tls import Presented, Trust
 from tests.sidecar.certificates import AUTHORITY, certificate, key
 
 PAIR = ("--tls-cert", certificate("server"), "--tls-key", key("server"))
+OWN = ("--upstream-cert", certificate("client"), "--upstream-key", key("client"))
 HTTP, HTTPS = ("--upstream", "http://127.0.0.1:1"), ("--upstream", "HTTPS://127.0.0.1:1")
 
 
@@ -42,6 +44,12 @@ def test_the_server_is_believed_as_the_flags_say() -> None:
     assert not options(*HTTPS, FIRSTTOKEN_UPSTREAM_INSECURE="0").trust.insecure
 
 
+def test_the_server_is_shown_what_the_flags_name() -> None:
+    own = Trust(certificate=certificate("client"), key=key("client"))
+    assert options(*HTTPS, *OWN).trust == own
+    assert options(*HTTPS, *OWN, "--upstream-insecure").trust == replace(own, insecure=True)
+
+
 def test_a_page_over_https_is_enough_for_them_to_mean_something() -> None:
     assert options("--scrape", "https://e:1/metrics", "--upstream-ca", AUTHORITY).trust.ca == AUTHORITY
     assert options(*HTTP, "--scrape", "https://e:1/metrics", "--upstream-ca", AUTHORITY).trust.ca == AUTHORITY
@@ -63,6 +71,13 @@ BAD = {
     "an authority for a server without TLS": ((*HTTP, "--upstream-ca", AUTHORITY), "--upstream-ca speaks of TLS, and"),
     "a name for a server without TLS": (("--scrape", "http://e:1", "--upstream-server-name", "n"), "write --upstream "),
     "no check where there is nothing to check": ((*HTTP, "--upstream-insecure"), "--upstream-insecure speaks of TLS"),
+    "a certificate for a server without TLS": ((*HTTP, *OWN), "--upstream-cert speaks of TLS, and"),
+    "a certificate of our own without its key": ((*HTTPS, *OWN[:2]), "--upstream-cert and --upstream-key belong"),
+    "a key of our own without its certificate": ((*HTTPS, *OWN[2:]), "--upstream-cert and --upstream-key belong"),
+    "a certificate of our own that is not there": (
+        (*HTTPS, "--upstream-cert", "no", "--upstream-key", key("client")),
+        "--upstream-cert no cannot be read",
+    ),
     "a check that is none": (
         (*HTTPS, "--upstream-insecure", "--upstream-ca", AUTHORITY),
         "--upstream-ca and --upstream-insecure contradict each other: leave out one",
@@ -93,9 +108,9 @@ def test_all_that_a_reload_reads_is_watched(elsewhere: Path) -> None:
         options(*HTTP, "--watch-slo")
     spec.write_text("service: chat\nobjectives: [{name: a, signal: ttft, percentile: 95, threshold: 1s}]\n")
     assert options(*HTTP).watched is None
-    watched = options(*HTTPS, *PAIR, "--upstream-ca", AUTHORITY, "--watch-slo").watched
+    watched = options(*HTTPS, *PAIR, "--upstream-ca", AUTHORITY, *OWN, "--watch-slo").watched
     assert watched is not None
-    names = ("slo.yaml", certificate("server"), key("server"), AUTHORITY)
+    names = ("slo.yaml", certificate("server"), key("server"), AUTHORITY, certificate("client"), key("client"))
     assert watched.paths == tuple(map(Path, names))
-    assert [stamp is not None for _, stamp in watched.seen] == [True] * 4
+    assert [stamp is not None for _, stamp in watched.seen] == [True] * 6
     assert options(*HTTP, FIRSTTOKEN_WATCH_SLO="1").watched is not None

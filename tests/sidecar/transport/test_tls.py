@@ -74,6 +74,17 @@ def test_bad_authorities_of_the_server_are_one_line(tmp_path: Path) -> None:
         believing(Trust(ca=str(tmp_path / "empty")))
 
 
+def test_a_certificate_of_our_own_that_cannot_be_used_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    for shown, words in (
+        (("nowhere.pem", key("client")), r"^--upstream-cert nowhere\.pem cannot be read: "),
+        ((certificate("client"), key("server")), r"^--upstream-cert \S+ and --upstream-key \S+ do not belong together"),
+        ((certificate("client"), key("locked")), r"^--upstream-key \S+locked\.key asks for a password: "),
+    ):
+        with pytest.raises(UsageError, match=words):
+            believing(Trust(certificate=shown[0], key=shown[1]))
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_reason_is_in_words() -> None:
     error = ssl.SSLError(1, "[SSL: HTTP_REQUEST] http request (_ssl.c:1006)")
     error.reason = "HTTP_REQUEST"

@@ -46,6 +46,7 @@ from sidecar.workers.worker_pipe import (
     pipe_over,
 )
 from slo.objective import Spec
+from slo.signals import Metric
 
 PROGRAM = "firsttoken sidecar worker"
 
@@ -61,7 +62,7 @@ class Worker:
         judge_by(start.spec, self._eye)
         self._eye.usage = UsagePolicy(start.options.inject_usage, start.options.scrape.engine)
         self._proxy = ProxyServer(start.options, self._eye)
-        self._drops: dict[tuple[Lane, str], int] = {}
+        self._exports: dict[tuple[Metric, Lane, str], int] = {}
         self._known: frozenset[str] = frozenset()
         self._answers = self._outages = 0
         self._heard_s = time.monotonic()
@@ -142,12 +143,12 @@ class Worker:
     def _report(self) -> None:
         eye = self._eye
         eye.catch_up()
-        drops = self._emitter.drops()
-        grown = [(lane, why, count - self._drops.get((lane, why), 0)) for (lane, why), count in drops.items()]
-        self._drops = drops
+        exports = self._emitter.counts()
+        grown = {key: count - self._exports.get(key, 0) for key, count in exports.items()}
+        self._exports = exports
         self._pipe.send(
             Report(
-                drops=tuple(drop for drop in grown if drop[2]),
+                exports=tuple((*key, more) for key, more in grown.items() if more),
                 models=tuple(name for name in eye.labels.known if name not in self._known),
                 gauges=tuple(eye.gauges(time.monotonic_ns())),
                 at_stake=tuple(eye.at_stake()),

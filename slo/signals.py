@@ -264,19 +264,17 @@ CONFIG_RELOAD_OK = Metric(
 SPEC_INFO = Metric("firsttoken.spec.info", "{spec}", "gauge", "Always 1; the hash of the spec in force is a label.")
 
 TELEMETRY_FAULTS = Metric(
-    "firsttoken.telemetry.faults",
-    "{fault}",
-    "counter",
-    "Faults of the telemetry itself, by type; none touched a response.",
-    (REASON,),
-)
+    "firsttoken.telemetry.faults", "{fault}", "counter",
+    "Faults of the telemetry itself, by type; none touched a response.", (REASON,),
+)  # fmt: skip
 UNPARSED = Metric(
-    "firsttoken.unparsed",
-    "{event}",
-    "counter",
-    "Events of answers that the dialect could not read: passed on, never guessed.",
-    (DIALECT,),
-)
+    "firsttoken.unparsed", "{event}", "counter",
+    "Events of answers that the dialect could not read: passed on, never guessed.", (DIALECT,),
+)  # fmt: skip
+EXPORT_FAILED = Metric(
+    "firsttoken.export.failed", "{export}", "counter", "Exports that were not taken, and are kept and tried again.",
+    (SIGNAL, REASON),
+)  # fmt: skip
 EXPORT_DROPPED = Metric(
     "firsttoken.export.dropped", "{item}", "counter", "Spans and data points that were given up before delivery.",
     (SIGNAL, REASON),
@@ -298,8 +296,8 @@ WORKERS = Metric("firsttoken.workers", "{worker}", "gauge", "Worker processes at
 WORKER_DEATHS = Metric("firsttoken.worker.deaths", "{worker}", "counter", "Worker processes that ended unasked.")
 
 SIDECAR_METRICS = (
-    CONFIG_RELOAD_OK, SPEC_INFO, TELEMETRY_FAULTS, UNPARSED, EXPORT_DROPPED, SCRAPES_FAILED, USAGE_ASKED,
-    GPU_COLLECTOR_UP, WORKERS, WORKER_DEATHS,
+    CONFIG_RELOAD_OK, SPEC_INFO, TELEMETRY_FAULTS, UNPARSED, EXPORT_FAILED, EXPORT_DROPPED, SCRAPES_FAILED,
+    USAGE_ASKED, GPU_COLLECTOR_UP, WORKERS, WORKER_DEATHS,
 )  # fmt: skip
 
 # What the collector computes and shows on its `/metrics`.

@@ -68,6 +68,7 @@ SIDECARS: Sequence[Figure] = (
     Figure("Seconds lived per second", signals.HEARTBEAT, BY_INSTANCE, "none", "No sidecar is heard"),
     Figure("Telemetry faults", signals.TELEMETRY_FAULTS, BY_REASON, "eps", NONE),
     Figure("Answers that could not be read", signals.UNPARSED, (*SERVICE_KEY, LABELS[signals.DIALECT]), "eps", NONE),
+    Figure("Exports that are tried again", signals.EXPORT_FAILED, BY_SIGNAL_AND_REASON, "eps", NONE),
     Figure("Given up before delivery", signals.EXPORT_DROPPED, BY_SIGNAL_AND_REASON, "eps", NONE),
     Figure("Polls of the engine that failed", signals.SCRAPES_FAILED, BY_REASON, "eps", NONE),
     Figure("Requests also asked for token counts", signals.USAGE_ASKED, BY_REASON, "reqps", NONE),

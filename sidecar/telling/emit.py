@@ -25,11 +25,11 @@ from sidecar.judging.faults import told
 from sidecar.otlp_settings import Endpoint, ExportSettings, Lane
 from sidecar.telling import otlp_metrics, otlp_wire
 from sidecar.telling.delivery import GrpcSender, HttpSender, Sent, sender
-from slo.signals import SERVICE_VERSION
+from slo.signals import EXPORT_DROPPED, EXPORT_FAILED, SERVICE_VERSION, Metric
 
 log = logging.getLogger(__name__)
 
-Dropped = Callable[[Lane, str, int], None]  # lane, reason, items
+Count = Callable[[Metric, Lane, str, int], None]  # of what, lane, reason, how many more
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,10 @@ class Outbox:
 class LaneThread(threading.Thread):
     """Encodes and sends one kind of telemetry."""
 
-    def __init__(
-        self, lane: Lane, endpoint: Endpoint, encode: Callable[[], Iterator[Parcel]], dropped: Dropped
-    ) -> None:
+    def __init__(self, lane: Lane, endpoint: Endpoint, encode: Callable[[], Iterator[Parcel]], count: Count) -> None:
         super().__init__(name=f"export-{lane}", daemon=True)
         self.wakened = threading.Event()
-        self._lane, self._endpoint, self._encode, self._dropped = lane, endpoint, encode, dropped
+        self._lane, self._endpoint, self._encode, self._count = lane, endpoint, encode, count
         self._outbox = Outbox(limits.RETRY_BYTES)
         self._end_s: float | None = None
         self._failures = 0
@@ -109,7 +107,7 @@ class LaneThread(threading.Thread):
             self._next_try_s = 0.0
             self._deliver(send)
             if left := self._outbox.items:
-                self._dropped(self._lane, "shutdown", left)
+                self._dropped("shutdown", left)
         finally:
             send.close()
 
@@ -127,10 +125,10 @@ class LaneThread(threading.Thread):
         try:
             for parcel in self._encode():
                 if lost := self._outbox.put(parcel):
-                    self._dropped(self._lane, "retry_queue_full", lost)
+                    self._dropped("retry_queue_full", lost)
         except Exception as error:  # noqa: BLE001  a fault in one batch must not end the export of all others
             log.error("%s could not be encoded: %s", self._lane, told(error))
-            self._dropped(self._lane, "encoding", 1)
+            self._dropped("encoding", 1)
             self.wakened.set()  # for those behind it
 
     def _deliver(self, send: HttpSender | GrpcSender) -> None:
@@ -156,7 +154,8 @@ class LaneThread(threading.Thread):
             return Sent("refused", "fault")
 
     def _back_off(self, sent: Sent) -> None:
-        """Double the wait, up to a limit, and tell the first failure only."""
+        """Double the wait, up to a limit, and tell the first failure only; all are counted."""
+        self._count(EXPORT_FAILED, self._lane, sent.reason, 1)
         wait_s = min(limits.RETRY_LONGEST_S, limits.RETRY_FIRST_S * 2**self._failures)
         if sent.wait_s is not None:
             wait_s = min(limits.RETRY_LONGEST_S, sent.wait_s)
@@ -165,16 +164,19 @@ class LaneThread(threading.Thread):
             log.warning("%s cannot be exported (%s): kept and tried again", self._lane, sent.reason)
         self._failures = min(self._failures + 1, 16)
 
+    def _dropped(self, reason: str, items: int) -> None:
+        self._count(EXPORT_DROPPED, self._lane, reason, items)
+
     def _settle(self, sent: Sent, parcel: Parcel) -> None:
         if self._failures:
             log.info("%s are exported again", self._lane)
         self._failures, self._next_try_s = 0, 0.0
         if sent.state == "refused":
-            self._dropped(self._lane, sent.reason, parcel.items)
+            self._dropped(sent.reason, parcel.items)
             if sent.reason != self._refused_for:  # told once, counted always
                 log.error("the OTLP endpoint refuses %s (%s): dropped and counted", self._lane, sent.reason)
         elif sent.refused_items > 0:
-            self._dropped(self._lane, "partial_success", sent.refused_items)
+            self._dropped("partial_success", sent.refused_items)
         self._refused_for = sent.reason
 
 
@@ -189,12 +191,12 @@ class Emitter:
         self._spans: deque[bytes] = deque()
         self._intervals: deque[Interval] = deque()
         self._lanes: dict[Lane, LaneThread] = {}
-        self._drops: dict[tuple[Lane, str], int] = {}
-        self._drops_lock = threading.Lock()
+        self._counts: dict[tuple[Metric, Lane, str], int] = {}
+        self._counts_lock = threading.Lock()
         if settings.traces is not None:
-            self._lanes["traces"] = LaneThread("traces", settings.traces, self._encode_spans, self.dropped)
+            self._lanes["traces"] = LaneThread("traces", settings.traces, self._encode_spans, self.count)
         if settings.metrics is not None:
-            self._lanes["metrics"] = LaneThread("metrics", settings.metrics, self._encode_metrics, self.dropped)
+            self._lanes["metrics"] = LaneThread("metrics", settings.metrics, self._encode_metrics, self.count)
 
     def start(self) -> None:
         """Begin to send; what is offered before waits."""
@@ -214,7 +216,7 @@ class Emitter:
     def offer_span(self, span: bytes) -> bool:
         """Queue one encoded span; False: the queue is full, and it is dropped."""
         if len(self._spans) >= self._settings.span_queue:
-            self.dropped("traces", "queue_full", 1)
+            self.count(EXPORT_DROPPED, "traces", "queue_full", 1)
             return False
         self._spans.append(span)
         if len(self._spans) == self._settings.span_batch:
@@ -230,7 +232,7 @@ class Emitter:
         """Queue one interval of metrics."""
         if len(self._intervals) >= limits.INTERVAL_QUEUE:
             self._intervals.popleft()
-            self.dropped("metrics", "queue_full", 1)
+            self.count(EXPORT_DROPPED, "metrics", "queue_full", 1)
         self._intervals.append(interval)
         self._lanes["metrics"].wakened.set()
 
@@ -245,15 +247,15 @@ class Emitter:
             if left := lane.waiting_items + unread:
                 log.error("shutdown: %d items of %s could not be exported", left, name)
 
-    def drops(self) -> dict[tuple[Lane, str], int]:
-        """Items given up so far, by lane and reason."""
-        with self._drops_lock:
-            return dict(self._drops)
+    def counts(self) -> dict[tuple[Metric, Lane, str], int]:
+        """Exports that failed and items that were given up so far, by metric, lane and reason."""
+        with self._counts_lock:
+            return dict(self._counts)
 
-    def dropped(self, lane: Lane, reason: str, items: int) -> None:
-        """Count items that were given up, here or by another process of ours."""
-        with self._drops_lock:
-            self._drops[lane, reason] = self._drops.get((lane, reason), 0) + items
+    def count(self, metric: Metric, lane: Lane, reason: str, more: int) -> None:
+        """Add what happened here or in another process of ours."""
+        with self._counts_lock:
+            self._counts[metric, lane, reason] = self._counts.get((metric, lane, reason), 0) + more
 
     def _encode_spans(self) -> Iterator[Parcel]:
         while self._spans:

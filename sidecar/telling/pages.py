@@ -15,7 +15,7 @@ from sidecar.telling.admin import Answer, Later, Pages
 from sidecar.telling.emit import Emitter
 from sidecar.telling.exposition import CONTENT_TYPE, OPENMETRICS_TYPE, Exposition
 from slo.objective import Spec
-from slo.signals import CONFIG_RELOAD_OK, EXPORT_DROPPED, GPU_COLLECTOR_UP, REASON, SIGNAL, SPEC_INFO
+from slo.signals import CONFIG_RELOAD_OK, GPU_COLLECTOR_UP, REASON, SIGNAL, SPEC_INFO
 
 READY = Answer(200, b"ready\n")
 
@@ -82,8 +82,8 @@ def _gathered(sources: Sources) -> Exposition:
         page.numbers(sources.gpu.gauges(time.monotonic()))
         page.numbers([Number(GPU_COLLECTOR_UP, (), int(sources.gpu.up(time.monotonic())))])
     page.numbers(
-        Number(EXPORT_DROPPED, ((SIGNAL, lane), (REASON, reason)), count)
-        for (lane, reason), count in sources.emitter.drops().items()
+        Number(metric, ((SIGNAL, lane), (REASON, reason)), count)
+        for (metric, lane, reason), count in sources.emitter.counts().items()
     )
     page.numbers([Number(CONFIG_RELOAD_OK, (), int(sources.reload_ok()))])
     if (spec := sources.spec()) is not None:

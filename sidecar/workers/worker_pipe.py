@@ -21,6 +21,7 @@ from sidecar.configuration.plan import Plan
 from sidecar.counting.tally import Increment, Number
 from sidecar.otlp_settings import Lane
 from slo.objective import Spec
+from slo.signals import Metric
 
 TOLD_EVERY_S = 1.0  # between two `State`s, and between two `Report`s
 
@@ -88,7 +89,7 @@ class Report:
     """
 
     increment: Increment
-    drops: tuple[tuple[Lane, str, int], ...]
+    exports: tuple[tuple[Metric, Lane, str, int], ...]
     models: tuple[str, ...]
     gauges: tuple[Number, ...]
     at_stake: tuple[Number, ...]

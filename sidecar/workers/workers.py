@@ -55,7 +55,7 @@ class Workers:
         self._plan = options.plan()
         own = replace(self._plan, export=replace(self._plan.export, traces=None))
         emitter = emitter_of(own)
-        eye = WorkersEye(eye_of(own, loop, emitter), emitter.dropped)
+        eye = WorkersEye(eye_of(own, loop, emitter), emitter.count)
         self._telemetry = Telemetry(own, loop, eye, emitter=emitter, make_poller=self._poller)
         shown = pages.pages(replace(self._telemetry.sources(), ready=self._ready))
         self._page = shown[b"/metrics"]

@@ -14,13 +14,13 @@ engine's state. Labels are let in here alone too: a name that this set has no ro
 its worker called it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from sidecar.counting.tally import Attributes, Increment, Number
 from sidecar.judging.deadlines import users_in_flight
 from sidecar.judging.eye import Eye
-from sidecar.otlp_settings import Lane
+from sidecar.telling.emit import Count
 from sidecar.workers.worker_pipe import Report, State
 from slo.objective import Spec
 from slo.signals import (
@@ -56,10 +56,10 @@ class Heard:
 
 class WorkersEye:
     """Watches the requests of all workers. `eye` has none of its own: it holds the counts, the labels and the spec;
-    `dropped` takes what workers gave up of their spans."""
+    `count` takes what became of the exports of workers."""
 
-    def __init__(self, eye: Eye, dropped: Callable[[Lane, str, int], None]) -> None:
-        self._eye, self._dropped = eye, dropped
+    def __init__(self, eye: Eye, count: Count) -> None:
+        self._eye, self._count_export = eye, count
         self.tally, self.labels, self.look = eye.tally, eye.labels, eye.look
         self.overload_429, self.usage = False, Heard()
         self._kv_occupancy: float | None = None
@@ -92,8 +92,8 @@ class WorkersEye:
         for model in report.models:
             self._eye.learn(model)
         self.tally.grow(self._whole(report.increment))
-        for lane, reason, items in report.drops:
-            self._dropped(lane, reason, items)
+        for metric, lane, reason, more in report.exports:
+            self._count_export(metric, lane, reason, more)
         self._note_times(report)
         self.reached = self.reached or report.reached
         self._last[worker] = replace(report, increment=Increment())

@@ -43,14 +43,25 @@ class Trouble:
     usual: tuple[str, ...] = ()
 
 
+EXPORTS_GO = (
+    "see that OTEL_EXPORTER_OTLP_ENDPOINT leads to a collector that is up and takes its token "
+    "(OTEL_EXPORTER_OTLP_HEADERS); the sidecar's log says what it was answered"
+)
 SIDECAR = (
+    Trouble(
+        signals.EXPORT_FAILED,
+        "export-delayed",
+        "warning",
+        "exports were not taken, and are kept and tried again",
+        EXPORTS_GO,
+        _REASON,
+    ),
     Trouble(
         signals.EXPORT_DROPPED,
         "export-failing",
         "error",
         "spans and data points were given up before they reached a collector",
-        "see that OTEL_EXPORTER_OTLP_ENDPOINT leads to a collector that is up and takes its token "
-        "(OTEL_EXPORTER_OTLP_HEADERS); the sidecar's log says what it was answered",
+        EXPORTS_GO,
         _REASON,
     ),
     Trouble(

@@ -8,7 +8,7 @@ import pytest
 from sidecar import limits
 from sidecar.counting.tally import Increment, Number, Tally
 from sidecar.workers.worker_pipe import Ask, Message, Pipe, Ready, Reload, Report, State, pipe_over
-from slo.signals import REQUESTS, TTFT
+from slo.signals import EXPORT_DROPPED, REQUESTS, TTFT
 from tests.sidecar.rig import on_a_loop, spec
 
 
@@ -23,7 +23,9 @@ def a_report() -> Report:
     counts.add(REQUESTS, (("m", "a"),), 3)
     counts.record(TTFT, (("m", "a"),), 0.7)
     gauges = (Number(REQUESTS, (), 2.0),)
-    return Report(counts.increment(), (("traces", "queue_full", 2),), ("a",), gauges, gauges, 2, 1, 5, 7, True, 1)
+    return Report(
+        counts.increment(), ((EXPORT_DROPPED, "traces", "queue_full", 2),), ("a",), gauges, gauges, 2, 1, 5, 7, True, 1
+    )
 
 
 @on_a_loop
@@ -47,7 +49,7 @@ async def test_what_is_sent_arrives_whole_and_in_order() -> None:
     assert whole.total(REQUESTS, (("m", "a"),)) == 6
     ((_, _, latency),) = whole.classics()
     assert latency.cumulative()[1] == (1.0, 2)
-    assert found.drops == (("traces", "queue_full", 2),)
+    assert found.exports == ((EXPORT_DROPPED, "traces", "queue_full", 2),)
     for end in (one, other):
         await end.close()
 

@@ -34,7 +34,7 @@ class Kept:
         options = Options(target, listen=local, admin=local, service="chat", version="1", export=nowhere)
         plan = options.plan()
         emitter = emitter_of(plan)
-        self.eye = WorkersEye(eye_of(plan, asyncio.get_running_loop(), emitter), emitter.dropped)
+        self.eye = WorkersEye(eye_of(plan, asyncio.get_running_loop(), emitter), emitter.count)
         self.port, self.changes = int(address.url.rpartition(":")[2]), 0
         self.slot = WorkerSlot(
             1,

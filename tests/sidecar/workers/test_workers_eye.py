@@ -16,6 +16,7 @@ from sidecar.workers.worker_pipe import Report, State
 from sidecar.workers.workers_eye import Heard, WorkersEye
 from slo.objective import Spec
 from slo.signals import (
+    EXPORT_DROPPED,
     HEARTBEAT,
     IN_FLIGHT,
     LAST_TOKEN_AGE,
@@ -47,7 +48,7 @@ def workers_eye(judged: Spec | None = JUDGED, *, max_models: int = 100) -> Worke
     loop = asyncio.new_event_loop()
     try:
         emitter = emitter_of(plan)
-        made = WorkersEye(eye_of(plan, loop, emitter), emitter.dropped)
+        made = WorkersEye(eye_of(plan, loop, emitter), emitter.count)
     finally:
         loop.close()
     made.load(judged)
@@ -232,11 +233,11 @@ def test_workers_are_told_what_the_poller_heard() -> None:
 
 
 def test_what_a_worker_gave_up_of_its_spans_is_counted() -> None:
-    given_up: list[tuple[str, str, int]] = []
+    given_up: list[tuple[object, ...]] = []
     whole = workers_eye()
     whole = WorkersEye(whole._eye, lambda *item: given_up.append(item))
-    whole.reported(1, report(drops=(("traces", "queue_full", 3),)))
-    assert given_up == [("traces", "queue_full", 3)]
+    whole.reported(1, report(exports=((EXPORT_DROPPED, "traces", "queue_full", 3),)))
+    assert given_up == [(EXPORT_DROPPED, "traces", "queue_full", 3)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.floats(0, 200)), max_size=60), st.randoms(use_true_random=False))

@@ -33,6 +33,10 @@ def collector_says(line: str) -> Plant:
 
 PLANTED: Planted = {
     "a collector that refuses the sidecar's token": ("export-failing", sidecar_says(DROPPED + "80")),
+    "a collector that is away": (
+        "export-delayed",
+        sidecar_says('firsttoken_export_failed_total{reason="connection",service_name="chat",signal="metrics"} 4'),
+    ),
     "faults of the telemetry": (
         "telemetry-faults",
         sidecar_says('firsttoken_telemetry_faults_total{reason="judge"} 2'),

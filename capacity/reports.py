@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from capacity.errors import WorkloadError
 from capacity.options import add_flag, writable, write
 from capacity.report.html import html
 from capacity.report.page import Page
 from capacity.report.png import png, refuse_undrawable
+from slo.output import is_stream
 
 
 def add_report_flags(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
@@ -33,11 +35,22 @@ class Reports:
 
 
 def reports(args: argparse.Namespace) -> Reports:
-    """The files that the flags name, found writable, and a picture drawable, before a long run rather than after it.
-    Raises WorkloadError."""
+    """The files that the flags name, found writable, and a picture drawable, before a long run rather than after it:
+    none of them the one of `--json`. Raises WorkloadError."""
+    _refuse_one_file_twice({"--json": args.json, "--html": args.html, "--png": args.png})
     if args.png is not None:
         refuse_undrawable()
     return Reports(
         None if args.html is None else writable("--html", Path(args.html)),
         None if args.png is None else writable("--png", Path(args.png)),
     )
+
+
+def _refuse_one_file_twice(named: Mapping[str, str | None]) -> None:
+    """A second result would take the place of the first."""
+    flags: dict[Path, str] = {}
+    for flag, name in named.items():
+        if name is None or is_stream(path := Path(name)):
+            continue
+        if (other := flags.setdefault(path.resolve(), flag)) != flag:
+            raise WorkloadError(f"{flag} {name} is the file of {other} too: name two")

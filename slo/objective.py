@@ -299,8 +299,9 @@ class Spec(_Model):
 
     @property
     def hash(self) -> str:
-        """Sixteen hex digits over the whole spec: shows a half-rolled fleet."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+        """Sixteen hex digits over the whole spec, 2s and 2.0s being the same: shows a half-rolled fleet."""
+        meant = json.dumps(self.model_dump(), default=quantity.plain, sort_keys=True)
+        return hashlib.sha256(meant.encode()).hexdigest()[:16]
 
     @property
     def literal_models(self) -> tuple[str, ...]:

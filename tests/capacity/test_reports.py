@@ -12,6 +12,7 @@ from tests.capacity.report.test_html import PAGE, assert_is_whole
 
 def named(*argv: str, **environ: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--json")
     add_report_flags(parser, environ)
     return parser.parse_args(argv)
 
@@ -33,3 +34,13 @@ def test_none_is_written_unless_it_is_asked_for(tmp_path: Path, monkeypatch: pyt
 def test_one_that_cannot_be_written_is_refused_before_the_run(flag: str) -> None:
     with pytest.raises(WorkloadError, match=f"{flag} /no/such/folder/x cannot be written"):
         reports(named(flag, "/no/such/folder/x"))
+
+
+def test_no_two_results_go_to_one_file(tmp_path: Path) -> None:
+    one, beside = f"{tmp_path}/a", f"{tmp_path}/x/../a"
+    (tmp_path / "x").mkdir()
+    with pytest.raises(WorkloadError, match=r"^--html \S+/a is the file of --json too: name two$"):
+        reports(named("--json", one, "--html", one))
+    with pytest.raises(WorkloadError, match=r"^--png \S+ is the file of --html too: name two$"):
+        reports(named("--html", one, "--png", beside))
+    assert reports(named("--json", "/dev/null", "--html", "/dev/null")).html == Path("/dev/null")

@@ -243,6 +243,15 @@ def test_the_hash_stays_the_same_across_releases() -> None:
     assert objective("name: a, signal: ttft, target: 95, threshold: 500ms").hash == "c53b89397bed"
 
 
+def test_a_spec_is_known_by_what_it_says_and_not_by_how_it_is_written() -> None:
+    def written(threshold: str, target: str = "95") -> str:
+        one = {"name": "a", "signal": "ttft", "target": target, "threshold": threshold}
+        return Spec.model_validate({"service": "s", "objectives": [one]}).hash
+
+    assert written("2s") == written("2.0s") == written("2000ms") == written("2s", "95.0%")
+    assert len({written("2s"), written("2.1s"), written("2s", "99")}) == 3
+
+
 def test_files_and_folders_are_read_and_each_service_once(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(WHOLE)
     (tmp_path / "b.yml").write_text(WHOLE.replace("service: chat", "service: code"))

@@ -9,8 +9,9 @@
            report/   the drawing room: pages with charts that need nothing else, and pictures of them
     traces, arrivals   recorded requests, and what their times are like; spec, options: the flags that all share
     printed, progress  what a command says on its output, and while it runs; reports: the files that a report goes to
+    exchange           one question to a server, outside any load
 
-`schedule`, `prompt`, `reply`, `record`, `summary` and `arrivals` are pure; `client`, `sending` and `load` hold the
-sockets and the clock. The package knows `slo` (objectives, names of outcomes and classes), in `stored` the collector's
-tables, and no other room.
+`schedule`, `prompt`, `reply`, `record`, `summary` and `arrivals` are pure; `client`, `sending`, `load` and
+`exchange` hold the sockets and the clock. The package knows `slo` (objectives, names of outcomes and classes), in
+`stored` the collector's tables, and no other room.
 """

@@ -7,27 +7,25 @@ sent has come to its end, so that nothing of it comes late.
 """
 
 import asyncio
-import http.client
 import json
 import math
 import os
 import shlex
 import signal
-import ssl
 import subprocess
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Protocol, TypeVar
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from capacity.client import Target
 from capacity.discovery import MODELS_PATH
 from capacity.errors import TargetError, UnreachableError
+from capacity.exchange import UNANSWERED, exchange
 
 T = TypeVar("T")
 PLACEHOLDER = "{batch}"
-ASK_TIMEOUT_S = 10.0
-MAX_ANSWER_BYTES = 64 * 1024
 SHOWN_CHARS = 200
 READY_WITHIN_S = 900.0
 GONE_WITHIN_S = 180.0
@@ -59,21 +57,21 @@ class Route:
     async def now(self) -> int | None:
         try:
             status, body = await self._ask("GET", None)
-            found = json.loads(body)["max_batch"] if status == http.HTTPStatus.OK else None
+            found = json.loads(body)["max_batch"] if status == HTTPStatus.OK else None
         except (UnreachableError, ValueError, LookupError, TypeError):
             return None
         return found if type(found) is int and found >= 1 else None
 
     async def turn(self, batch: int) -> None:
         status, body = await self._ask("POST", json.dumps({"max_batch": batch}).encode())
-        if not http.HTTPStatus.OK <= status < http.HTTPStatus.MULTIPLE_CHOICES:
+        if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             said = body[:SHOWN_CHARS].decode(errors="replace")
             raise TargetError(f"--batch-url {self.url} answers {status} to a batch of {batch}: {said}")
 
     async def _ask(self, method: str, body: bytes | None) -> tuple[int, bytes]:
         try:
-            return await _whole(asyncio.to_thread(_exchange, urlsplit(self.url), method, body))
-        except (OSError, http.client.HTTPException) as error:
+            return await _whole(asyncio.to_thread(exchange, self.url, method, body))
+        except UNANSWERED as error:
             raise UnreachableError(f"--batch-url {self.url} does not answer ({error})") from None
 
 
@@ -211,25 +209,9 @@ def _has_ended(process: "subprocess.Popen[bytes]", batch: int) -> bool:
     return process.returncode == 0
 
 
-def _exchange(url: SplitResult, method: str, body: bytes | None) -> tuple[int, bytes]:
-    assert url.hostname is not None
-    connection = (
-        http.client.HTTPSConnection(url.hostname, url.port, timeout=ASK_TIMEOUT_S, context=ssl.create_default_context())
-        if url.scheme == "https"
-        else http.client.HTTPConnection(url.hostname, url.port, timeout=ASK_TIMEOUT_S)
-    )
-    try:
-        path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-        connection.request(method, path, body, {"content-type": "application/json"} if body else {})
-        response = connection.getresponse()
-        return response.status, response.read(MAX_ANSWER_BYTES)
-    finally:
-        connection.close()
-
-
 def _answers(to: Target) -> bool:
     try:
-        status, _ = _exchange(urlsplit(to.url + MODELS_PATH), "GET", None)
-    except (OSError, http.client.HTTPException):
+        status, _ = exchange(to.url + MODELS_PATH)
+    except UNANSWERED:
         return False
-    return status == http.HTTPStatus.OK
+    return status == HTTPStatus.OK

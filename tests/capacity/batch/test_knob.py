@@ -126,7 +126,7 @@ async def test_a_turn_that_is_cancelled_is_over_only_when_nothing_of_it_can_come
         landed.append(body)
         return 200, b""
 
-    monkeypatch.setattr("capacity.batch.knob._exchange", slow)
+    monkeypatch.setattr("capacity.batch.knob.exchange", slow)
     turning = asyncio.create_task(Route("http://h/b").turn(9))
     await asyncio.to_thread(began.wait)
     for _ in range(2):

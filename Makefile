@@ -6,7 +6,7 @@ DEMO_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test tools test-engines check generate check-dashboards draw-dashboards bench corpus attribution paging queues engine soak torture audit victoria clickhouse release-check check-deploy docs clean prerequisites
+.PHONY: help setup demo test tools test-engines check generate check-dashboards draw-dashboards bench corpus attribution paging queues engine kernels soak torture audit victoria clickhouse release-check check-deploy docs clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -76,6 +76,10 @@ queues: $(BIN)/.dev ## let capacity certify and batch loose on simulated servers
 engine: $(BIN)/.demo ## measure the demo engine's decode steps by batch, half a minute
 	@$(BIN)/python bench/engine.py --check
 
+kernels: $(BIN)/.dev ## the demo engine's Triton kernels without a GPU, interpreted and compiled: 200 MB to fetch, 2 minutes
+	@test -d .venv-triton || $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target .venv-triton triton==3.7.1
+	@PYTHONPATH=.venv-triton $(BIN)/python -m pytest tests/demo_server/test_kernels.py -m triton $(PYTEST_ARGS)
+
 soak: $(BIN)/.dev ## 10 minutes of 200 streams with everything going wrong: nothing lost, nothing leaked
 	@$(BIN)/python bench/soak.py --check
 
@@ -98,7 +102,7 @@ audit: $(BIN)/.dev ## known vulnerabilities of all that constraints.txt pins, by
 	@.venv-audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
 
 clean: ## remove what the targets made
-	rm -rf .venv .venv-vllm .venv-rotel .venv-deploy .venv-audit .demo build dist site artifacts *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage \
+	rm -rf .venv .venv-vllm .venv-rotel .venv-deploy .venv-audit .venv-triton .demo build dist site artifacts *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage \
 		tests/dashboards/types/node_modules tests/dashboards/drawn/node_modules tests/dashboards/drawn/dist tests/collector/pages/axe/node_modules
 
 prerequisites:

@@ -7,6 +7,7 @@ is what must be read once a step, weights and keys and values, at the bandwidth 
 On a GPU every arm is played once before it is measured, for its steps are captured when they are first made.
 `--preset 1b` is a model of the size of Llama 3.2 1B's layers, whose step is held against the floor where a GPU is.
 `--check` makes the exit code say whether what is promised of the preset was shown.
+`--estimate` needs no GPU and measures nothing: it counts what a decode step launches and moves on one.
 """
 
 import argparse
@@ -26,11 +27,14 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from bench.engine_parts.estimate import Decode, estimate
 from demo_server.blocks import BlockPool
 from demo_server.engine import Engine, Limits
+from demo_server.fused import FUSED
 from demo_server.graphs import capture_on
 from demo_server.metrics import Metrics
 from demo_server.model import Decoder, ModelShape, build
+from demo_server.operators import PLAIN
 from demo_server.runner import ModelRunner
 from demo_server.scheduler import Policy, Scheduler
 from demo_server.sequence import GenerationRequest, Output, Sampling
@@ -39,6 +43,8 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64)
 PROMISED_BATCH, PROMISED_RATE, LEAST_PARAMETERS = 32, 1500.0, 2_000_000
 FLOOR_BATCH, PROMISED_FLOORS = 64, 2.5
 PROMPT, CONTEXT, BLOCK = 32, 256, 16
+HELD = (PROMPT + CONTEXT) // 2  # tokens of a sequence, on the average of its steps
+ASSUMED_BANDWIDTH = 4e12  # bytes a second that an H200 reads, for an estimate
 COPIES = 5
 COPIED_BYTES = {"cpu": 256 << 20, "cuda": 4 << 30}  # what hides the time that a launch takes
 SHAPES = {
@@ -168,8 +174,7 @@ def read_once(model: Decoder, batch: int) -> float:
     weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
     weights -= model.embedding.weight.numel() * model.embedding.weight.element_size()
     shape, element = model.shape, model.head.weight.element_size()
-    held = (PROMPT + CONTEXT) / 2
-    return weights + batch * held * shape.layers * 2 * shape.kv_heads * shape.head_width * element
+    return weights + batch * HELD * shape.layers * 2 * shape.kv_heads * shape.head_width * element
 
 
 def bandwidth_of(device: torch.device) -> float:
@@ -212,6 +217,21 @@ def rate_verdict(arms: list[Arm], parameters: int) -> tuple[bool, str]:
     return is_kept, f"{'kept' if is_kept else 'broken'}: {said}; at least {PROMISED_RATE:,.0f} are promised"
 
 
+def show_estimate(shape: ModelShape, batch: int) -> None:
+    """What a decode step launches and moves on a GPU, with Triton and without."""
+    with torch.device("meta"):
+        floor = read_once(Decoder(shape).bfloat16(), batch)
+    ways = [estimate(shape, operators, Decode(batch, HELD, BLOCK), floor) for operators in (FUSED, PLAIN)]
+    print(f"Estimated from the sizes of operands, not measured: one step, batch {batch}, {HELD} tokens held by each.")
+    Console(width=WIDTH, highlight=False).print(ways[0].table())
+    for name, way in zip(("with Triton", "without"), ways, strict=True):
+        spare_us = way.spare_us(PROMISED_FLOORS, ASSUMED_BANDWIDTH)
+        print(
+            f"{name}: {way.launches.total()} launches, {way.floors:.2f} times the floor of {floor / 1e6:,.0f} MB; "
+            f"{PROMISED_FLOORS:g} floors at {ASSUMED_BANDWIDTH / 1e12:g} TB/s leave {spare_us:.1f} us to a launch"
+        )
+
+
 def flags() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Decode steps of the demo engine, by batch.")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the model runs (%(default)s)")
@@ -219,6 +239,7 @@ def flags() -> argparse.ArgumentParser:
     parser.add_argument("--batch", type=int, action="append", metavar="N", help=f"repeatable (default {BATCHES})")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of torch on the CPU (%(default)s)")
     parser.add_argument("--markdown", action="store_true", help="print the table that README.md keeps")
+    parser.add_argument("--estimate", action="store_true", help="count a GPU's step without one, and measure nothing")
     parser.add_argument("--check", action="store_true", help="exit 1 if the promise is not shown")
     return parser
 
@@ -229,6 +250,10 @@ def main() -> int:
     batches = tuple(given.batch or BATCHES)
     if not all(1 <= batch <= 1024 for batch in batches):
         parser.error("--batch: from 1 to 1024")
+    if given.estimate:
+        for batch in given.batch or (FLOOR_BATCH,):
+            show_estimate(SHAPES[given.preset], batch)
+        return 0
     if given.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda: torch finds no CUDA device here")
     torch.set_num_threads(max(given.threads, 1))

@@ -8,6 +8,7 @@ scratch block. Whoever builds a pass knows these numbers on the host; the device
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,11 +27,11 @@ class Form:
     is_drawn: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One sequence's part of a pass; `uniform` is the number that its token is drawn with, if `temperature` is not 0.
 
-    `blocks` hold all positions up to the last new token's.
+    `blocks` hold all positions up to the last new token's, and no more. A tuple, for it is made in a third of the time,
+    and a GPU waits for a batch of them between its steps.
     """
 
     tokens: Sequence[int]
@@ -71,7 +72,7 @@ class Inputs:
         self.form = form
         self._block_size = block_size
         self._idle = Row([0] * form.new, 0, [scratch] * -(-form.new // block_size))
-        self._scratch = scratch
+        self._padding = [scratch] * form.width
         new, held = form.rows * form.new, form.rows * form.width
         self._numbers = torch.zeros(3 * new + held + form.rows, dtype=torch.int64, device=device)
         # One copy fills all of them: they are views of one tensor, in the order in which `fill` lists their numbers.
@@ -87,18 +88,19 @@ class Inputs:
 
     def fill(self, rows: Sequence[Row]) -> None:
         """Put these rows in, and padding behind them. On a GPU this only queues a copy."""
-        form, size = self.form, self._block_size
+        form = self.form
         assert len(rows) <= form.rows
         every = [*rows, *[self._idle] * (form.rows - len(rows))]
-        spans = [range(row.start, row.start + form.new) for row in every]
         numbers = [token for row in every for token in row.tokens]
-        numbers += [at for span in spans for at in span]
-        numbers += [
-            row.blocks[at // size] * size + at % size for row, span in zip(every, spans, strict=True) for at in span
-        ]
+        if form.new == 1:
+            numbers += [row.start for row in every]
+            numbers += self._slots_of_decodes(every)
+        else:
+            numbers += [at for row in every for at in range(row.start, row.start + form.new)]
+            numbers += self._slots(every)
         for row in every:
             numbers += row.blocks
-            numbers += [self._scratch] * (form.width - len(row.blocks))
+            numbers += self._padding[len(row.blocks) :]
         numbers += [row.endless for row in every]
         _copy(array("q", numbers), self._numbers)
         if self._draws is not None:
@@ -106,6 +108,16 @@ class Inputs:
             draws.extend(row.top_p for row in every)
             draws.extend(row.uniform for row in every)
             _copy(draws, self._draws.flatten())
+
+    def _slots_of_decodes(self, rows: Sequence[Row]) -> list[int]:
+        """The new token is the last, and so is its block."""
+        size = self._block_size
+        return [row.blocks[-1] * size + row.start % size for row in rows]
+
+    def _slots(self, rows: Sequence[Row]) -> list[int]:
+        size = self._block_size
+        spans = [(row.blocks, range(row.start, row.start + self.form.new)) for row in rows]
+        return [blocks[at // size] * size + at % size for blocks, span in spans for at in span]
 
 
 def _copy(values: "array[int] | array[float]", into: Tensor) -> None:

@@ -9,9 +9,7 @@ replayed from then on. Elsewhere a pass is as large as its rows need. All else i
 code. A step reads from the device once, its tokens, and everything the next one needs is known on the host by then;
 feeding it tokens from the device would save 8 bytes a row of a copy that is made anyway.
 
-Attention is torch's scaled dot product over gathered blocks. It reads keys and values three times where a paged kernel
-reads them once, but runs alike on every device; torch's paged ways want blocks of 256 tokens (FlashAttention 2), a
-package of its own (3), or a compiler at start (flex attention).
+What reads the pools is the model's own choice (`operators`, `fused`).
 """
 
 from collections.abc import Callable, Mapping
@@ -105,27 +103,23 @@ class ModelRunner:
         return [self._pass(chunks, [sequences[chunk.sequence_id] for chunk in chunks]) for chunks in passes]
 
     def _pass(self, chunks: Rows[Chunk], sequences: Rows[Sequence]) -> Launched:
-        ends = [chunk.start + chunk.count == len(sequence) for chunk, sequence in zip(chunks, sequences, strict=True)]
-        rows = [
-            self._row(chunk, sequence, is_end=is_end)
-            for chunk, sequence, is_end in zip(chunks, sequences, ends, strict=True)
-        ]
-        owners = [sequence.id if is_end else None for sequence, is_end in zip(sequences, ends, strict=True)]
+        rows: list[Row] = []
+        owners: list[int | None] = []
+        for chunk, sequence in zip(chunks, sequences, strict=True):
+            end = chunk.start + chunk.count
+            is_end = end == len(sequence.tokens)
+            rows.append(self._row(sequence, chunk.start, end, is_end=is_end))
+            owners.append(sequence.id if is_end else None)
         return Launched(owners, self._run(rows))
 
-    def _row(self, chunk: Chunk, sequence: Sequence, *, is_end: bool) -> Row:
-        end, sampling = chunk.start + chunk.count, sequence.sampling
-        is_drawn = is_end and sampling.temperature > 0
-        return Row(
-            tokens=sequence.tokens[chunk.start : end],
-            start=chunk.start,
-            blocks=sequence.blocks[: -(-end // self.block_size)],
-            endless=sampling.ignore_eos,
-            temperature=sampling.temperature if is_drawn else 0.0,
-            top_p=sampling.top_p,
-            # One number a token that is kept, so that a sequence draws alike however its prompt was cut.
-            uniform=sequence.uniform() if is_drawn else 0.0,
-        )
+    def _row(self, sequence: Sequence, start: int, end: int, *, is_end: bool) -> Row:
+        sampling = sequence.sampling
+        tokens, blocks = sequence.tokens[start:end], sequence.blocks[: -(-end // self.block_size)]
+        if not is_end or sampling.temperature == 0:
+            return Row(tokens, start, blocks, sampling.ignore_eos)
+        # One number a token that is kept, so that a sequence draws alike however its prompt was cut.
+        drawn = sampling.temperature, sampling.top_p, sequence.uniform()
+        return Row(tokens, start, blocks, sampling.ignore_eos, *drawn)
 
     @torch.inference_mode()
     def _run(self, rows: Rows[Row]) -> Tensor:

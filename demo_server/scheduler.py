@@ -204,9 +204,12 @@ def _cut(sequences: Iterable[Sequence], budget: int) -> tuple[list[Chunk], int]:
     """A chunk of each sequence, as far as the budget of prompt tokens goes, and what is left of it."""
     chunks: list[Chunk] = []
     for sequence in sequences:
-        count = 1 if sequence.uncomputed == 1 else min(sequence.uncomputed, budget)
+        uncomputed = sequence.uncomputed
+        if uncomputed == 1:
+            chunks.append(Chunk(sequence.id, sequence.computed, 1))
+            continue
+        count = min(uncomputed, budget)
         if count > 0:
             chunks.append(Chunk(sequence.id, sequence.computed, count))
-        if sequence.uncomputed > 1:
-            budget -= count
+        budget -= count
     return chunks, budget

@@ -16,7 +16,7 @@ settings.load_profile("patient")
 
 os.environ.pop("COLUMNS", None)  # how wide the terminal of whoever runs the tests is, which is no matter of theirs
 
-LARGE = ("vllm", "clickhouse", "release", "tutorial", "victoria")
+LARGE = ("vllm", "clickhouse", "release", "triton", "tutorial", "victoria")
 """Marks of tests that run only where they are named: `-m vllm`."""
 # A run in the background of a shell has SIGINT ignored, and so would have every program that a test interrupts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

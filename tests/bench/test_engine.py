@@ -3,14 +3,19 @@
 import importlib.util
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 
-from demo_server.model import Decoder
+from bench.engine_parts.estimate import Decode, estimate
+from demo_server.fused import FUSED
+from demo_server.model import Decoder, ModelShape
+from demo_server.operators import PLAIN, Operators
 from demo_server.sequence import Output
+from demo_server.text import VOCABULARY
 
 SCRIPT = Path(__file__).parents[2] / "bench" / "engine.py"
 
@@ -88,3 +93,31 @@ def test_the_large_preset_has_a_billion_parameters(engine: ModuleType) -> None:
     cached = 64 * (32 + 256) / 2 * 16 * 2 * 8 * 64 * 2
     embedded = 264 * 2048 * 2
     assert engine.read_once(model, 64) == weights * 2 - embedded + cached
+
+
+def test_an_estimate_needs_no_gpu_and_says_that_it_is_one(
+    engine: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["engine.py", "--preset", "1b", "--estimate"])
+    assert engine.main() == 0
+    first, *_, fused, plain = capsys.readouterr().out.splitlines()
+    assert first == "Estimated from the sizes of operands, not measured: one step, batch 64, 144 tokens held by each."
+    assert fused.startswith("with Triton: 154 launches, 1.08 times the floor of 2,249 MB; 2.5 floors at 4 TB/s leave ")
+    assert plain.startswith("without: 255 launches, 1.52 times the floor of 2,249 MB; ")
+
+
+@pytest.mark.parametrize(("operators", "times"), [(FUSED, 1), (PLAIN, 3)], ids=["fused", "plain"])
+def test_a_step_reads_each_weight_once_and_keys_and_values_once_or_thrice(operators: Operators, times: int) -> None:
+    shape = ModelShape(layers=2, width=256, heads=8, kv_heads=4, hidden=512)
+    with torch.device("meta"):
+        matrices = sum(each.numel() for layer in Decoder(shape).layers for each in layer.parameters() if each.dim() > 1)
+
+    def moved(held: int) -> Counter[str]:
+        return estimate(shape, operators, Decode(batch=4, held=held, block_size=16), 1.0).moved
+
+    few, many = moved(64), moved(128)
+    assert 0 < few["linear"] + few["addmm_"] - 2 * (matrices + VOCABULARY * 256) < 80_000, "and what they multiply"
+    assert few["linear"] == many["linear"]
+    held = 64 * 4 * 2 * 2 * 4 * 32 * 2  # tokens, sequences, layers, keys and values, heads of 32, two bytes each
+    others = many.total() - few.total() - times * held  # a longer block table, and a mask where there is one
+    assert 0 < others < (1000 if operators is FUSED else 0.1 * held)

@@ -15,6 +15,7 @@ from demo_server.faults import HEALTHY, Faults
 from demo_server.metrics import Metrics
 from demo_server.scheduler import Step
 from demo_server.sequence import GenerationRequest, Output, Sampling, Sequence
+from demo_server.text import TextStream
 from tests.demo_server.support import Script, eventually, samples, scripted_engine
 
 
@@ -93,8 +94,13 @@ def test_a_steps_outputs_come_in_one_call_and_all_run_together() -> None:
     assert len(told.times_s) == 5
 
 
-def test_what_a_step_gave_is_told_while_the_next_one_is_computed() -> None:
+@pytest.mark.parametrize("stop", [(), ("zz",)], ids=["any text", "text that may stop"])
+def test_what_a_step_gave_is_told_while_the_next_one_is_computed(
+    stop: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     order: list[str] = []
+    push = TextStream.push
+    monkeypatch.setattr(TextStream, "push", lambda self, token: order.append("text") or push(self, token))
 
     class Watched(Script):
         def begin(self, step: Step, sequences: Mapping[int, Sequence]) -> Callable[[], dict[int, int]]:
@@ -105,10 +111,11 @@ def test_what_a_step_gave_is_told_while_the_next_one_is_computed() -> None:
     engine, _, _ = scripted_engine(Watched())
     told = Told()
     engine.start(lambda outputs: (order.append("tell"), told.take(outputs)))  # type: ignore[arg-type]
-    finish(engine, told, ask(max_tokens=3))
+    finish(engine, told, ask(max_tokens=3, stop=stop))
     assert engine.stop(timeout_s=60)
-    step = ["begin", "collect"]
-    assert order == [*step, "begin", "tell", "collect", "begin", "tell", "collect", "tell"]
+    # Only text that may hold a stop string is made before the next step begins.
+    turn = ["text", "begin", "tell", "collect"] if stop else ["begin", "text", "tell", "collect"]
+    assert order == ["begin", "collect", *turn, *turn, "text", "tell"]
 
 
 def test_a_client_that_leaves_frees_its_blocks_and_nobody_is_told() -> None:

@@ -1,11 +1,9 @@
 """Paged, batched, preempted and resumed: the tokens must be those of plain full attention all the same."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from demo_server import runner as runner_module
@@ -110,46 +108,6 @@ def test_more_forms_than_are_kept_are_computed_as_they_come(model: Recorded, mon
     for sequence in storm(runner, 5, blocks=60, budget=24).done:
         check_tokens(model, sequence, {})
     assert len(recorder.tapes) == 2
-
-
-def efficient(q: Tensor, keys: Tensor, values: Tensor, *, attn_mask: Tensor) -> Tensor:
-    """The attention that a GPU takes with a mask; its answer lies in memory as no kernel of the CPU leaves it."""
-    mask = attn_mask.expand(*q.shape[:2], -1, -1)
-    answer: Tensor = torch.ops.aten._scaled_dot_product_efficient_attention(q, keys, values, mask, False)[0]
-    return answer
-
-
-@pytest.mark.parametrize(("new", "temperature"), [(1, 0.0), (1, 1.0), (5, 0.0)])
-def test_a_pass_asks_the_device_for_nothing(monkeypatch: pytest.MonkeyPatch, new: int, temperature: float) -> None:
-    # Tensors without content: whoever reads one, or lets it meet one of another device, is refused.
-    monkeypatch.setattr(F, "scaled_dot_product_attention", efficient)
-    model = build_on_meta()
-    recorder = Recorder()
-    runner = ModelRunner(model, kv_blocks=9, block_size=BLOCK, capture=recorder.capture)
-    sequence = Sequence(1, range(40, 40 + new), Sampling(max_tokens=9, temperature=temperature))
-    sequence.blocks = [3, 4]
-    collect = runner.begin(Step((Chunk(1, 0, new),)), {1: sequence})
-    assert len(recorder.tapes) == (new == 1)
-    with pytest.raises(NotImplementedError, match="meta"):
-        collect()
-
-
-def build_on_meta() -> Decoder:
-    with torch.device("meta"):
-        return Decoder(SHAPE).eval().to(torch.bfloat16)
-
-
-def test_a_layer_of_a_decode_is_few_launches() -> None:
-    launched: list[int] = []
-    for layers in (2, 3):
-        recorder = Recorder()
-        model = build(replace(SHAPE, layers=layers), seed=1)
-        runner = ModelRunner(model, kv_blocks=4, block_size=BLOCK, capture=recorder.capture)
-        runner.warm_up()
-        launched.append(len(recorder.tapes[0].launched))
-    # Twice: norm, a matrix, a matrix that adds to the stream. Then turning (4), writing, gathering, attending, and
-    # gating (2). A GPU's attention adds the copy that puts its answer in order.
-    assert launched[1] - launched[0] <= 6 + 4 + 3 + 2
 
 
 def test_half_precision_stays_close_to_full_attention() -> None:

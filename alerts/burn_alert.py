@@ -1,15 +1,16 @@
 """The alert of one tier of one objective: when it starts, what holds it, what ends it (DESIGN 5, `slo.burn`).
 
 It starts when burn * coverage > f over the long window and burn > f over the short one, with enough bad events in two
-different minutes, and when neither two bad events nor an idle hour are all that says so; each hash for itself, compared
-as counts (bad > f * (1 - target) * total), so that an idle window is no division by zero.
+different minutes, and when neither chance nor an idle hour is all that says so; each hash for itself, compared as
+counts (bad > f * (1 - target) * total), so that an idle window is no division by zero. Where few events decide they are
+made whole again (`round`), for `increase` extrapolates.
 
 Once firing it must not end by silence: a hung or vanished server sends neither good nor bad events. So the condition
 is recorded, as a series that is there while the tier fires and reads itself at the next evaluation:
 
     burn over the long window                        (absent without events there: the end of everything)
     and (it starts  or  it was firing at the last evaluation, and some hash still burns:
-                        its short window does, or its long one does and the short one cannot tell for sure)
+                        its short window does, or its long one does and the short one may be so by chance)
 
 where a short window without events tells nothing. Coverage stands in the start alone: damping may delay a page, and
 never takes one back. `keep_firing_for` would only delay the end that good events bring, at any traffic; what it is good
@@ -79,7 +80,7 @@ def starts(spec: Spec, objective: Objective, tier: Tier) -> str:
             f"    and round({long.bad}) >= {tier.min_bad_events}",
             f"    and ({spread})",
             f"    and {short.bad} > {needed} * {short.total}",
-            f"    and (round({short.bad}) > {tier.chance_events} or {_only(short, 'bad')})",
+            f"    and ({_beyond_chance(tier, short)})",
             *apart,
             *_unless_paged(spec, objective, tier),
         )
@@ -97,15 +98,19 @@ def _unless_paged(spec: Spec, objective: Objective, tier: Tier) -> Iterator[str]
 def stays(spec: Spec, objective: Objective, tier: Tier) -> str:
     """The condition under which a tier that fires goes on, per hash: what `slo.burn.ends` leaves."""
     long, short = _counts(spec, objective, tier.long_s), _counts(spec, objective, tier.short_s)
-    needed = promql.number(tier.bad_share_needed)
-    all_good = f"{short.total} > {promql.number(ENOUGH_GOOD - HALF)} and {_only(short, 'good')}"
-    sure = f"{short.bad} + {tier.chance_events} <= {needed} * ({short.total} > 0)"
+    needed, chance = promql.number(tier.bad_share_needed), tier.chance_events
+    to_be_expected = f"round({short.total}) * round({long.bad}) >= {chance} * round({long.total})"
+    enough = f"{short.total} > {promql.number(ENOUGH_GOOD - HALF)}"
     return "\n".join(
         (
             f"      {short.bad} > {needed} * {short.total}",
             "      or (",
-            f"        {long.bad} > {needed} * {long.total}",
-            f"        unless ({sure} or {all_good})",
+            f"        round({long.bad}) + {chance} > {needed} * {long.total}",
+            f"        and round({long.bad}) > 0",
+            f"        unless ({short.total} > 0 and (",
+            f"          round({short.bad}) + {chance} <= {needed} * {short.total}",
+            f"          or {_only(short, 'good')} and ({to_be_expected} or {enough})",
+            "        ))",
             "      )",
         )
     )
@@ -122,6 +127,13 @@ class _Counts:
 def _counts(spec: Spec, objective: Objective, window_s: int) -> _Counts:
     selector = of_objective(spec, objective)
     return _Counts(promql.slo_bad(window_s) + selector, promql.slo_total(window_s) + selector)
+
+
+def _beyond_chance(tier: Tier, short: _Counts) -> str:
+    """That a service within its promise would hardly have so many bad events in the short window."""
+    allowed, bad = promql.number(tier.allowed_bad), f"round({short.bad})"
+    in_a_row = f"{bad} >= {tier.bad_in_a_row} and {_only(short, 'bad')}"
+    return f"{bad} - {allowed} * round({short.total}) > {tier.chance_events} or {in_a_row}"
 
 
 def _only(counts: _Counts, result: Literal["good", "bad"]) -> str:

@@ -8,10 +8,12 @@ cap c keeps it reachable, since bad/total <= 1 means burn <= 1/B: f = min(max(s*
 f under 1, where an alert rings though the promise is kept: the factors stay what they are at 90 %, and a default tier
 that no share of bad events can reach by then is left out (`left_out`).
 
-Two events decide nothing. A tier starts when both windows burn, and the short one holds more than two bad events, or
-nothing but bad ones: a straggler does not ring for a burn that is over. It ends when the short window is quiet and
-would be with two bad events more, or holds five events and all of them good, or when the long one burns no more: one
-good answer in a quiet night is no recovery. A service with many events does not notice; one with few is paged once.
+Chance decides nothing. A tier starts when both windows burn, and the short one holds more than two bad events beyond
+those that the promise allows (B of all), or nothing but bad ones, and so many that a service within its promise would
+hardly have them in a row: a straggler does not ring for a burn that is over. It ends when the short window burns no
+more and would not if two more of its events were bad; or when it holds no bad one, where two were to be expected at the
+long one's share, or among ten; or when the long window holds no bad one, or two fewer than would burn: a few good
+answers in a quiet night are no recovery. A service with many events does not notice; one with few is paged once.
 And a long window of ten minutes or more must hold more than the short one does: what an idle hour leaves in both is one
 look, not two, so a cold start does not page for the minute that it takes.
 
@@ -21,6 +23,7 @@ and its short window S resets it S*(1 - f*B/x) after the trouble ends (Google SR
 Counts are integers and targets are Decimal; a comparison never passes through a float.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -35,9 +38,12 @@ MIN_BAD_EVENTS = 5
 MIN_BAD_EVENTS_LOW_FACTOR = 10
 LOW_FACTOR = 6
 CHANCE_EVENTS = 2
-"""So many bad events more or less in the short window neither start a tier nor end it."""
-ENOUGH_GOOD = 5
-"""So many events in the short window, and none of them bad, end a tier whatever its target: as many as start one."""
+"""So many bad events more or less neither start a tier nor end it."""
+RARE = Decimal("0.05")
+"""What a service within its promise would see no more often than so is not put down to chance."""
+ENOUGH_GOOD = 10
+"""So many events in the short window, and none of them bad, end a tier whatever burned: of a tight target that burns
+slowly two bad ones are to be expected among hundreds."""
 LOOSEST = Decimal("0.1")
 """What may be bad at most for the caps to lower a factor further: that of a 90 % target."""
 MIN_COVERAGE_EXHAUSTED = Decimal("0.10")
@@ -99,6 +105,11 @@ class Tier:
     def chance_events(self) -> int:
         """Bad events in the short window that may be chance; fewer where fewer are asked for in the long one."""
         return min(CHANCE_EVENTS, self.min_bad_events - 1)
+
+    @property
+    def bad_in_a_row(self) -> int:
+        """So many events of the short window, and all of them bad, a service within its promise would hardly have."""
+        return math.ceil(round(RARE.ln() / self.allowed_bad.ln(), 9))
 
     @property
     def looks_twice(self) -> bool:
@@ -176,21 +187,21 @@ def long_burns(tier: Tier, window: WindowCounts) -> bool:
     )
 
 
-def short_burns(tier: Tier, window: WindowCounts) -> bool:
-    """Whether the short window burns above the factor now."""
-    return window.total > 0 and _over(tier, window.bad, window)
-
-
-def _over(tier: Tier, bad: int, window: WindowCounts) -> bool:
-    """Whether so many bad events would be more than the tier needs of this window."""
-    return Decimal(bad) > tier.bad_share_needed * window.total
+def burns(tier: Tier, window: WindowCounts, *, more: int = 0) -> bool:
+    """Whether a window burns above the factor, or would if so many `more` of its events were bad."""
+    return window.bad + more > tier.bad_share_needed * window.total
 
 
 def starts(tier: Tier, long: WindowCounts, short: WindowCounts) -> bool:
     """Whether a tier that does not fire starts to."""
-    beyond_chance = short.good == 0 or short.bad > tier.chance_events
     apart = not tier.looks_twice or long.total > short.total
-    return long_burns(tier, long) and short_burns(tier, short) and beyond_chance and apart
+    return long_burns(tier, long) and burns(tier, short) and _is_beyond_chance(tier, short) and apart
+
+
+def _is_beyond_chance(tier: Tier, short: WindowCounts) -> bool:
+    """Whether a service within its promise would hardly have so many bad events in the short window."""
+    in_a_row = short.good == 0 and short.bad >= tier.bad_in_a_row
+    return in_a_row or short.bad - tier.allowed_bad * short.total > tier.chance_events
 
 
 def ends(tier: Tier, long: WindowCounts, short: WindowCounts) -> bool:
@@ -198,11 +209,17 @@ def ends(tier: Tier, long: WindowCounts, short: WindowCounts) -> bool:
     is no recovery, and coverage damps starting only."""
     if long.total == 0:
         return True
-    if short_burns(tier, short):
+    if burns(tier, short):
         return False
-    all_good = short.bad == 0 and short.total >= ENOUGH_GOOD
-    sure = short.total > 0 and not _over(tier, short.bad + tier.chance_events, short)
-    return all_good or sure or not _over(tier, long.bad, long)
+    is_over = long.bad == 0 or not burns(tier, long, more=tier.chance_events)
+    return is_over or (short.total > 0 and _has_recovered(tier, long, short))
+
+
+def _has_recovered(tier: Tier, long: WindowCounts, short: WindowCounts) -> bool:
+    """Whether so few bad events in the short window are no chance, if what burned in the long one burned on."""
+    to_be_expected = short.total * long.bad >= tier.chance_events * long.total
+    all_good = short.bad == 0 and (to_be_expected or short.total >= ENOUGH_GOOD)
+    return all_good or not burns(tier, short, more=tier.chance_events)
 
 
 def next_state(

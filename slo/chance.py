@@ -6,9 +6,10 @@ is the bad share that it needs and m its least bad events; in other words when G
 
 An alert starts at an event that makes both windows burn: a bad one that comes, or a good one that leaves a window. An
 arrival sees the window as any moment does (PASTA), so each of these is a rate of events times a sum over X. The short
-window is taken as a thinned copy of the long one; it burns with more than `Tier.chance_events` bad ones, or without
-a good one. Left out is that the bad events must lie in two minutes, that an alert lasts until enough good events
-end it, and the season of the day: an estimate, a little high, good enough to tell 0.01 from 10.
+window is taken as a thinned copy of the long one; it burns beyond chance with more than `Tier.chance_events` bad ones
+above those that the promise allows, or with `Tier.bad_in_a_row` and no good one. Left out is that the bad events must
+lie in two minutes, that an alert lasts until enough good events end it, and the season of the day: an estimate, a
+little high, good enough to tell 0.01 from 10.
 """
 
 import math
@@ -56,16 +57,19 @@ def false_alerts(tier: Tier, traffic: Traffic, *, over_s: int = MONTH_S) -> floa
     return max(bad_per_s * by_bad, 0.0) * over_s + good_per_s * by_good * over_s
 
 
-def _most_good(bad: int, needed: float) -> int:
-    """The most good events beside which so many bad ones are more than the share needed."""
-    return math.ceil(round(bad * (1 - needed) / needed, 9)) - 1
+def _most_good(bad: int, share: float, *, beyond: int = 0) -> int:
+    """The most good events beside which so many bad ones are more than a share of all, by more than `beyond`; less than
+    0 for none."""
+    return math.ceil(round((bad - beyond) / share - bad, 9)) - 1
 
 
 def _most_good_short(tier: Tier, bad: int) -> int:
     """The most good events beside which so many bad ones make the short window burn beyond chance; -1 for none."""
     if bad <= 0:
         return -1
-    return _most_good(bad, float(tier.bad_share_needed)) if bad > tier.chance_events else 0
+    beyond_chance = _most_good(bad, float(tier.allowed_bad), beyond=tier.chance_events)
+    in_a_row = 0 if bad >= tier.bad_in_a_row else -1
+    return max(min(_most_good(bad, float(tier.bad_share_needed)), beyond_chance), in_a_row)
 
 
 def _short_burns(tier: Tier, bad_mean: float, good_mean: float, *, more: int = 0) -> float:

@@ -130,12 +130,11 @@ def fired(counter: Counter, tier: Tier) -> list[Firing]:
     starting &= (short_total > 0) & (short.bad > needed * short_total * (1 - MARGIN))
     if tier.looks_twice:
         starting &= long_total > short_total
-    ending = short.bad <= needed * short_total * (1 + MARGIN)
-    ending &= (
-        (short.good >= ENOUGH_GOOD)
-        | (long.bad <= needed * long_total * (1 + MARGIN))
-        | (short.bad + tier.chance_events <= needed * short_total * (1 + MARGIN))
-    )
+    chance, most = tier.chance_events, needed * (1 + MARGIN)
+    all_good = (short.bad == 0) & ((short_total * long.bad >= chance * long_total) | (short_total >= ENOUGH_GOOD))
+    ending = (long.bad == 0) | (long.bad + chance <= most * long_total) | all_good
+    ending |= short.bad + chance <= most * short_total
+    ending &= short.bad <= most * short_total
     ending |= long_total == 0
     turns = {False: np.flatnonzero(starting), True: np.flatnonzero(ending)}
     found, firing, began, step = [], False, 0, counter.first

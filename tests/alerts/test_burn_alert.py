@@ -3,7 +3,9 @@
 The spec is `support.SMALL`: burn above 3 (15 % bad) over 10m and 1m, at least 10 bad events. A sample every 15 s.
 """
 
+import itertools
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -11,7 +13,7 @@ from alerts.annotations import Links
 from alerts.burn_alert import burn_alert, burning_rule, starts
 from alerts.group import Alert
 from slo import promql
-from slo.burn import tiers
+from slo.burn import Tier, WindowCounts, next_state, tiers
 from slo.objective import Spec
 from tests.alerts.support import SMALL, Check, events, firing, heartbeat, promtool_test, rules, spec
 
@@ -92,13 +94,26 @@ def test_a_straggler_does_not_ring_for_a_burn_that_is_over(tmp_path: Path) -> No
     promtool_test(tmp_path, groups=rules(spec()), series=series, checks=checks)
 
 
-@pytest.mark.parametrize(("each", "until"), [(1, "20m15s"), (3, "11m15s")], ids=["four a minute", "twelve a minute"])
-def test_a_few_good_events_are_no_recovery_and_five_are(tmp_path: Path, each: int, until: str) -> None:
-    series = ALIVE | {events("good"): f"0+10x20 200x20 {200 + each}+{each}x60", events("bad"): BAD_FROM_5M_TO_10M}
-    checks: list[Check] = [("10m45s", firing(), BOTH), (until, firing(), {})]
-    if each == 1:
-        checks.append(("18m", firing(), BOTH))
+@pytest.mark.parametrize(("each", "at_11m15s"), [(1, BOTH), (2, {})], ids=["four a minute", "eight a minute"])
+def test_a_few_good_events_are_no_recovery_and_as_many_as_two_bad_ones_were_among_are(
+    tmp_path: Path, each: int, at_11m15s: dict[str, float]
+) -> None:
+    # Of the long window a quarter is bad, and more the more of its good begin it loses.
+    good = f"0+30x20 600x20 {600 + each}+{each}x60"
+    series = ALIVE | {events("good"): good, events("bad"): BAD_FROM_5M_TO_10M}
+    checks = [("10m45s", firing(), BOTH), ("11m15s", firing(), at_11m15s), ("14m30s", firing(), {})]
     promtool_test(tmp_path, groups=rules(spec()), series=series, checks=checks)
+
+
+def test_ten_good_events_are_a_recovery_whatever_burned(tmp_path: Path) -> None:
+    # A hundredth of all events is bad, ten times what may be: of twelve a minute later on none would be.
+    tight = spec(target="99.9%", alerts={"tiers": [{"name": "fast", "budget": "50%", "long": "10m", "short": "1m"}]})
+    series = ALIVE | {
+        events("good"): "0+198x40 7920x4 7921+3x20",
+        events("bad"): "0+2x40 80x24",
+    }
+    checks = [("10m30s", firing(), BOTH), ("11m30s", firing(), BOTH), ("12m30s", firing(), {})]
+    promtool_test(tmp_path, groups=rules(tight), series=series, checks=checks)
 
 
 HOURLY = spec(window="4h", alerts={"tiers": [{"name": "fast", "budget": "75%", "long": "1h"}]})
@@ -343,3 +358,57 @@ def test_a_ticket_tier_speaks_of_model_other_and_a_page_tier_does_not() -> None:
     ticket = spec(alerts={"tiers": [{"name": "t", "budget": "50%", "long": "10m", "notify": "ticket"}]})
     assert 'model_name!="other"' in verdict(spec())
     assert 'model_name!="other"' not in verdict(ticket)
+
+
+Counted = tuple[list[int], list[int]]
+"""Good and bad events up to each minute."""
+
+
+def drawn(random: Random, minutes: int) -> Counted:
+    """Few events and many, by stretches: good ones, bad ones, both, none."""
+    good, bad = [0], [0]
+    while len(good) < minutes:
+        most, share = random.choice((0, 1, 1, 4, 20)), random.choice((0.0, 0.05, 0.3, 1.0))
+        for _ in range(random.choice((3, 8, 20))):
+            worse = [random.random() < share for _ in range(random.randint(0, most))]
+            good.append(good[-1] + worse.count(False))
+            bad.append(bad[-1] + worse.count(True))
+    return good[:minutes], bad[:minutes]
+
+
+def walked(tier: Tier, counted: Counted) -> list[bool]:
+    """Whether the tier fires, minute by minute, by `slo.burn` alone."""
+    good, bad = counted
+    firing, found = False, []
+    for now in range(len(good)):
+        windows = []
+        for length_s in (tier.long_s, tier.short_s):
+            first = max(now - length_s // 60, 0)
+            spans = sum(a < b for a, b in itertools.pairwise(bad[first : now + 1]))
+            known = min(60 * now / length_s, 1.0)
+            windows.append(WindowCounts(good[now] - good[first], bad[now] - bad[first], known, spans))
+        firing = next_state(tier, firing=firing, long=windows[0], short=windows[1]) == "firing"
+        found.append(firing)
+    return found
+
+
+@pytest.mark.parametrize(("target", "budget"), [("80%", "40%"), ("99%", "75%")])
+def test_at_every_minute_of_any_traffic_the_rules_say_what_slo_burn_says(
+    tmp_path: Path, target: str, budget: str
+) -> None:
+    hourly = spec(target=target, window="4h", alerts={"tiers": [{"name": "fast", "budget": budget, "long": "1h"}]})
+    (tier,) = tiers(hourly.objectives[0])
+    minutes, random = 120, Random(target)
+    models = {f"m{number}": drawn(random, minutes) for number in range(14)}
+    series = {heartbeat(): f"0+60x{minutes}"}
+    for model, counted in models.items():
+        for result, counts in zip(("good", "bad"), counted, strict=True):
+            series[events(result, model=model)] = " ".join(map(str, counts))
+    verdicts = {f'{{model_name="{model}"}}': walked(tier, counted) for model, counted in models.items()}
+    each = 'count by (model_name) (ALERTS{alertname="LLMTTFTBudgetBurn",alertstate="firing",model_name!="*"})'
+    checks = [
+        (f"{now}m", each, {model: 1.0 for model, found in verdicts.items() if found[now]}) for now in range(60, minutes)
+    ]
+    assert sum(a != b for found in verdicts.values() for a, b in itertools.pairwise(found[60:])) > 15
+    groups = [group for group in rules(hourly) if group.name.endswith((":series", ":telemetry", ":fast"))]
+    promtool_test(tmp_path, groups=groups, series=series, checks=checks, step="1m")

@@ -259,27 +259,37 @@ def test_a_page_of_what_wants_none_is_false() -> None:
 
 GOOD = outcome((300, 9000))
 SLOW_STOCK = replace(GOOD, tiers=STOCK, page_after_s_by_objective={"answered": 400})
-BROKEN: dict[str, tuple[Callable[[], list[Outcome]], str]] = {
-    "nothing": (lambda: [GOOD, SLOW_STOCK], ""),
+AT_6 = "median time to page at 6/h, and the classic set's: answered"
+BROKEN: dict[str, tuple[Callable[[], list[Outcome]], list[str]]] = {
+    "nothing": (lambda: [GOOD, SLOW_STOCK], []),
     "a hang is missed": (
         lambda: [replace(GOOD, page_after_s=None), SLOW_STOCK],
-        "every total hang is paged: 0 of 1; 1 missed at 6/h",
+        ["every total hang is paged: 0 of 1; 1 missed at 6/h"],
     ),
     "a false page": (
         lambda: [replace(GOOD, false_pages=1, false_pages_by_objective={"answered": 1}), SLOW_STOCK],
-        "no false page in 1 months: 1; 1 by answered",
+        ["no false page in 1 months: 1; 1 by answered"],
     ),
     "later than the classic set": (
-        lambda: [GOOD, replace(SLOW_STOCK, page_after_s_by_objective={"answered": 299})],
-        "answered: median time to page 5 m 00 s, the classic set's 4 m 59 s; later at 6/h, over 1 months",
+        lambda: [
+            GOOD,
+            replace(SLOW_STOCK, page_after_s_by_objective={"answered": 299}, false_pages_by_objective={"answered": 1}),
+        ],
+        [
+            "answered: median time to page 5 m 00 s, the classic set's 4 m 59 s; later at 6/h, over 1 months",
+            f"{AT_6} 5 m 00 s (4 m 59 s); later: answered",
+        ],
     ),
     "never": (
         lambda: [replace(GOOD, page_after_s_by_objective={"answered": None}), SLOW_STOCK],
-        "answered: median time to page never, the classic set's 6 m 40 s; later at 6/h, over 1 months",
+        [
+            "answered: median time to page never, the classic set's 6 m 40 s; later at 6/h, over 1 months",
+            f"{AT_6} never (6 m 40 s); later: answered",
+        ],
     ),
     "two pages": (
         lambda: [replace(GOOD, pages=2), SLOW_STOCK],
-        "one page for each incident: 2.00; 1 of 1 rang again within six hours",
+        ["one page for each incident: 2.00; 1 of 1 rang again within six hours"],
     ),
 }
 
@@ -287,8 +297,24 @@ BROKEN: dict[str, tuple[Callable[[], list[Outcome]], str]] = {
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_promise_is_said(broken: str) -> None:
     outcomes, said = BROKEN[broken]
-    not_kept = [verdict.text for verdict in promises.verdicts(outcomes()) if not verdict.kept]
-    assert not_kept == ([said] if said else [])
+    assert [verdict.text for verdict in promises.verdicts(outcomes()) if not verdict.kept] == said
+
+
+@pytest.mark.parametrize("stock_after_s", [299, 400], ids=["ours is later", "ours is sooner"])
+def test_where_the_classic_set_pages_for_nothing_it_is_no_yardstick_and_both_figures_are_told(
+    stock_after_s: int,
+) -> None:
+    often = {"page_after_s_by_objective": {"answered": stock_after_s}, "false_pages_by_objective": {"answered": 2}}
+    elsewhere = [replace(one, per_h=600, seed=seed) for one in (GOOD, SLOW_STOCK) for seed in range(4)]
+    said = [*promises.verdicts([GOOD, replace(SLOW_STOCK, **often), *elsewhere])]
+    text = (
+        f"{AT_6} 5 m 00 s ({duration(stock_after_s)}); "
+        "no yardstick: the classic set pages 2.0 times a month for nothing there"
+    )
+    assert [str(verdict) for verdict in said if verdict.kept is None] == [f"not judged  {text}"]
+    assert [str(verdict) for verdict in said if "at 600/h" in verdict.text] == [
+        "kept        median time to page at 600/h, and the classic set's: answered 5 m 00 s (6 m 40 s)"
+    ]
 
 
 def test_where_the_classic_set_can_never_page_any_time_will_do() -> None:

@@ -31,7 +31,8 @@ def simulated(of: Tier, traffic: Traffic, *, months: int, seed: int) -> float:
         counts[:, 1] += step * is_bad
         (long_total, long_bad), (short_total, short_bad) = counts
         short_burns = short_bad > needed * short_total
-        beyond_chance = short_bad == short_total or short_bad > of.chance_events
+        in_a_row = short_bad == short_total >= of.bad_in_a_row
+        beyond_chance = in_a_row or short_bad - float(of.allowed_bad) * short_total > of.chance_events
         if firing:
             firing = long_total > 0 and (short_total == 0 or short_burns)
         elif long_bad >= of.min_bad_events and long_bad > needed * long_total and short_burns and beyond_chance:
@@ -40,12 +41,16 @@ def simulated(of: Tier, traffic: Traffic, *, months: int, seed: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("name", "alerts", "per_hour", "months"),
-    [("fast", "{min_bad_events: 1}", 6, 12), ("medium", "{min_bad_events: 2}", 6, 50)],
-    ids=["one bad event pages a quiet service", "two in six hours"],
+    ("name", "target", "alerts", "bad_share", "months"),
+    [
+        ("fast", "99%", "{min_bad_events: 1}", 0.005, 12),
+        ("medium", "99%", "{min_bad_events: 2}", 0.005, 50),
+        ("medium", "80%", "{}", 0.15, 15),
+    ],
+    ids=["one bad event pages a quiet service", "two in six hours", "a fifth may be bad"],
 )
-def test_it_agrees_with_a_simulation(name: str, alerts: str, per_hour: float, months: int) -> None:
-    of, traffic = tier(name, alerts=alerts), Traffic(per_hour / 3600, 0.005)
+def test_it_agrees_with_a_simulation(name: str, target: str, alerts: str, bad_share: float, months: int) -> None:
+    of, traffic = tier(name, target=target, alerts=alerts), Traffic(6 / 3600, bad_share)
     expected = false_alerts(of, traffic)
     assert expected * months > 12
     assert simulated(of, traffic, months=months, seed=1) == pytest.approx(expected, rel=0.35)

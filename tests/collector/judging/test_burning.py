@@ -172,7 +172,7 @@ class TestTiers:
         windows.add(scene.live(NOW_S, NOW_S + 900))
         assert states(judged(windows, alerts=firing))["fast"] == "firing"
         assert states(judged(windows)).get("fast") == "pending"
-        windows.add(Deltas(slo=(scene.slo(NOW_S + 890, 5, 0),)))
+        windows.add(Deltas(slo=(scene.slo(NOW_S + 890, 6, 0),)))
         assert "fast" not in states(judged(windows, alerts=firing))
         silent = scene.windows()
         steady(silent, since_s=3600, good=60, bad=40)

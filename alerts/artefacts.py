@@ -1,6 +1,5 @@
 """Everything that `firsttoken alerts build` writes, as names and texts: the same specs and flags, the same bytes."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -16,10 +15,9 @@ from alerts.routes import Routing, alertmanager, route_tests
 from alerts.rules import Target, service_groups
 from alerts.unit_tests import service_tests, slow_tests
 from slo.burn import tiers
+from slo.labels import RESERVED
 from slo.objective import Objective, Spec
-from slo.promql import INSTANCE_LABEL, LONG_WINDOW_LABEL, SHORT_WINDOW_LABEL, TIER_LABEL, VERDICT_KEY
 from slo.quantity import duration_text
-from slo.trouble import STEP_LABEL
 
 RULES_SUFFIX, TESTS_SUFFIX, SLOW_TESTS_SUFFIX = ".rules.yaml", ".tests.yaml", ".slow.tests.yaml"
 CRD_SUFFIX, GRAFANA_SUFFIX = ".prometheusrule.yaml", ".grafana.yaml"
@@ -27,12 +25,6 @@ SUFFIXES = (RULES_SUFFIX, TESTS_SUFFIX, CRD_SUFFIX, GRAFANA_SUFFIX)
 ALERTMANAGER_FILE, ROUTE_TESTS_FILE = "alertmanager.yaml", "alertmanager-routes.yaml"
 RUNBOOKS = "runbooks"
 SCRAPES_A_WINDOW = 4
-LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-RESERVED_LABELS = {
-    *VERDICT_KEY,
-    *("alertname", "alertstate", "severity", "notify", "owner", TIER_LABEL, STEP_LABEL, INSTANCE_LABEL),
-    *(LONG_WINDOW_LABEL, SHORT_WINDOW_LABEL),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +148,9 @@ def _check_target(target: Target) -> None:
 
 
 def _check_labels(spec: Spec) -> None:
-    """An objective's labels must be labels to Prometheus, and none of those that tell alerts apart or route them."""
+    """An objective's labels must be none of those that tell alerts apart or route them."""
     for objective in spec.objectives:
         for label in objective.labels:
-            where = f"service {spec.service}, objective {objective.name}: label {label}"
-            if LABEL_NAME.fullmatch(label) is None:
-                raise SpecLabelError(f"{where} is no label name: use letters, digits and underscore")
-            if label in RESERVED_LABELS:
+            if label in RESERVED:
+                where = f"service {spec.service}, objective {objective.name}: label {label}"
                 raise SpecLabelError(f"{where} is one that alerts have already: rename it")

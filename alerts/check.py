@@ -19,7 +19,7 @@ PACKAGES = {"promtool": "prometheus", "amtool": "prometheus-alertmanager"}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One run of a tool: what was run, whether it was content, and what it said."""
+    """One run of a tool: what was run, whether it found no fault, and what it said."""
 
     command: str
     is_fine: bool

@@ -26,14 +26,14 @@ from slo.capacity_result import CapacityResultError, read_results
 from slo.flags import Parser, variable
 from slo.objective import Spec, load
 from slo.output import put
-from slo.quantity import QuantityError, duration_text, whole_seconds
+from slo.quantity import QuantityError, duration_text, shown, whole_seconds
 from slo.source import SpecError
 from slo.words import visible
 
 DEFAULT_SLO = "slo.yaml"
 USUAL_SCRAPE_INTERVAL_S = 60
-MATCHER = r'[a-zA-Z_]\w*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\\n]|\\.)*"'
 """Prometheus's own default; who scrapes more rarely than that knows it."""
+MATCHER = r'[a-zA-Z_]\w*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\\n]|\\.)*"'
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -54,14 +54,28 @@ def _build(args: argparse.Namespace) -> int:
     specs = load(args.slo or [args.default_slo])
     target = replace(_target(args), certified_rps=_certified_rps(args.capacity, specs))
     texts = artefacts(specs, target, _routing(args), _formats(args))
-    out = Path(args.out)
+    out = _folder(args.out)
     for name, text in texts.items():
-        print(put(out / name, text))
+        print(_written(out / name, text))
     for path in sorted(_left_over(out, texts)):
         path.unlink()
         print(f"removed {path}: its service is no longer in the spec")
     _say_what_scrapes_are_needed(specs, target)
     return 0
+
+
+def _folder(name: str) -> Path:
+    """Where to write; an empty name, as an unset variable of a shell is, is no folder, not the one we stand in."""
+    if not name:
+        raise TargetError("--out names no folder: write --out rules/")
+    return Path(name)
+
+
+def _written(path: Path, text: str) -> Path:
+    try:
+        return put(path, text)
+    except OSError as error:
+        raise TargetError(f"{path}: {error.strerror}: give --out a folder that can be written to") from None
 
 
 def _say_what_scrapes_are_needed(specs: tuple[Spec, ...], target: Target) -> None:
@@ -125,6 +139,8 @@ def _certified_rps(named: Sequence[str], specs: Sequence[Spec]) -> Mapping[str, 
 
 
 def _formats(args: argparse.Namespace) -> Formats:
+    if not args.crd and (args.crd_namespace or args.crd_label):
+        raise TargetError("--crd-namespace and --crd-label are of a PrometheusRule: give --crd too, or leave them out")
     return Formats(
         crd.place(args.crd_namespace, args.crd_label) if args.crd else None,
         grafana.Provisioning(args.grafana_datasource, args.grafana_folder) if args.grafana_datasource else None,
@@ -144,16 +160,19 @@ def _routing(args: argparse.Namespace) -> routes.Routing:
 
 def _smtp(args: argparse.Namespace) -> receiver.Smtp | None:
     if args.smtp_smarthost and args.smtp_from:
-        return receiver.Smtp(args.smtp_smarthost, args.smtp_from, args.smtp_user, args.smtp_password_file)
-    if args.ticket is not None and args.ticket.kind == "email_configs":
-        raise TargetError("--ticket-email needs a mail server: give --smtp-smarthost HOST:PORT and --smtp-from ADDRESS")
+        return receiver.smtp(args.smtp_smarthost, args.smtp_from, args.smtp_user, args.smtp_password_file)
+    server = "give --smtp-smarthost HOST:PORT and --smtp-from ADDRESS"
+    if args.ticket is not None and args.ticket.kind == receiver.EMAIL:
+        raise TargetError(f"--ticket-email needs a mail server: {server}")
+    if args.smtp_smarthost or args.smtp_from or args.smtp_user or args.smtp_password_file:
+        raise TargetError(f"a part of a mail server is missing: {server}, or no flag of --smtp-")
     return None
 
 
 def _version(text: str) -> Version:
-    match = re.fullmatch(r"v?(\d+)\.(\d+)(?:\..*)?", text)
+    match = re.fullmatch(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\..*)?", text)
     if match is None:
-        raise TargetError(f"--prometheus-version {text} is no version: write it as 2.53")
+        raise TargetError(f"--prometheus-version {shown(text)} is no version: write it as 2.53")
     return int(match[1]), int(match[2])
 
 
@@ -182,7 +201,7 @@ def _parser(environ: Mapping[str, str]) -> Parser:
     checked = commands.add_parser(
         "check",
         help="run promtool and amtool over what build wrote",
-        description="Run promtool and amtool over what build wrote. Exit 1: one of them is not content.",
+        description="Run promtool and amtool over what build wrote. Exit 1: one of them finds a fault.",
     )
     checked.add_argument("dir", metavar="DIR", help="the folder that build wrote to")
     return parser
@@ -204,7 +223,7 @@ def _build_flags(build: argparse.ArgumentParser, environ: Mapping[str, str]) -> 
     add("--out", required=not environ.get(variable("--out")), metavar="DIR", help="folder to write to")
     floor = ".".join(map(str, FLOOR))
     add("--prometheus-version", floor, metavar="V", help="the oldest that is to load the rules (%(default)s)")
-    add("--eval-interval", metavar="TIME", help="evaluate every group so often (by its windows)")
+    add("--eval-interval", metavar="TIME", help="evaluate every group so often, or as often as its windows need")
     add("--query-offset", metavar="TIME", help="judge so much later, for remote write (needs Prometheus 2.53)")
     add("--scrape-interval", metavar="TIME", help="how often Prometheus scrapes: refuse windows too short for it")
     build.add_argument(
@@ -229,7 +248,7 @@ def _format_flags(build: argparse.ArgumentParser, environ: Mapping[str, str]) ->
         default=bool(environ.get(variable("--crd"))),
         help="also write each rule file as a PrometheusRule for the Prometheus operator",
     )
-    add("--crd-namespace", metavar="NAME", help="its namespace")
+    add("--crd-namespace", metavar="NAME", help="namespace of the PrometheusRules")
     labels = environ.get(variable("--crd-label"), "").split()
     text = "a label that the operator selects it by, as release=prometheus; repeatable"
     build.add_argument("--crd-label", action="append", default=labels, metavar="NAME=VALUE", help=text)
@@ -238,11 +257,11 @@ def _format_flags(build: argparse.ArgumentParser, environ: Mapping[str, str]) ->
         metavar="UID",
         help="also write alert rules for Grafana to provision, on this data source",
     )
-    add("--grafana-folder", "firsttoken", metavar="NAME", help="the folder of these (%(default)s)")
+    add("--grafana-folder", "firsttoken", metavar="NAME", help="Grafana's folder of these rules (%(default)s)")
     add("--smtp-smarthost", metavar="HOST:PORT", help="mail server of --ticket-email")
-    add("--smtp-from", metavar="ADDRESS", help="who its mail is from")
-    add("--smtp-user", metavar="NAME", help="user there")
-    add("--smtp-password-file", metavar="FILE", help="password there, in a file (needs Alertmanager 0.25)")
+    add("--smtp-from", metavar="ADDRESS", help="sender of that mail")
+    add("--smtp-user", metavar="NAME", help="user name at the mail server")
+    add("--smtp-password-file", metavar="FILE", help="the user's password, in a file (needs Alertmanager 0.25)")
 
 
 Way = Callable[[str], receiver.Receiver]
@@ -276,5 +295,5 @@ def _receiver_flags(
     group = build.add_mutually_exclusive_group()
     for flag, (make, metavar, text) in ways.items():
         group.add_argument(flag, dest=role, type=make, metavar=metavar, help=text)
-    given = [make(environ[variable(flag)]) for flag, (make, _, _) in ways.items() if variable(flag) in environ]
+    given = [make(value) for flag, (make, _, _) in ways.items() if (value := environ.get(variable(flag)))]
     build.set_defaults(**{role: given[0] if given else None})

@@ -4,11 +4,13 @@
 owner goes to the one of `UNOWNED`.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from alerts.errors import TargetError
 
+EMAIL = "email_configs"
 OWNER_PLACE = "{owner}"
 UNOWNED = "unowned"
 
@@ -62,37 +64,61 @@ class Smtp:
         return found
 
 
+def smtp(smarthost: str, sender: str, user: str | None, password_file: str | None) -> Smtp:
+    """A mail server as flags name it. Raises `TargetError`."""
+    if not re.fullmatch(r"\S+:[0-9]{1,5}", smarthost):
+        raise TargetError(f"--smtp-smarthost {smarthost} names no port: write HOST:PORT")
+    return Smtp(smarthost, sender, user, password_file)
+
+
 def webhook(url: str) -> Receiver:
     """A plain webhook; the URL stands in the configuration, so it should hold no secret. Raises `TargetError`."""
     if not url.startswith(("http://", "https://")):
         raise TargetError(f"{url} is no webhook: write http://... or https://...")
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise TargetError(
+            "a webhook's URL with a user or password would stand in the configuration: write it into a file, and name "
+            "that by the flag's twin that ends in -file"
+        )
     return Receiver("webhook_configs", {"url": url})
 
 
 def webhook_from_file(path: str) -> Receiver:
     """A webhook whose URL is read from a file: Alertmanager 0.26 and newer."""
-    return Receiver("webhook_configs", {"url_file": path})
+    return Receiver("webhook_configs", {"url_file": _file(path)})
 
 
 def pagerduty(key_file: str = PAGERDUTY_KEY_FILE) -> Receiver:
     """PagerDuty Events v2, its routing key read from a file."""
-    fields = {"routing_key_file": key_file, "severity": "critical", "description": f"{_TITLE}: {_SUMMARIES}"}
+    fields = {"routing_key_file": _file(key_file), "severity": "critical", "description": f"{_TITLE}: {_SUMMARIES}"}
     return Receiver("pagerduty_configs", fields)
 
 
 def opsgenie(key_file: str) -> Receiver:
     """Opsgenie, its API key read from a file."""
-    fields = {"api_key_file": key_file, "priority": "P1", "message": f"{_TITLE}: {_SUMMARIES}", "description": _TEXT}
+    fields = {
+        "api_key_file": _file(key_file),
+        "priority": "P1",
+        "message": f"{_TITLE}: {_SUMMARIES}",
+        "description": _TEXT,
+    }
     return Receiver("opsgenie_configs", fields)
 
 
 def slack(url_file: str = SLACK_URL_FILE) -> Receiver:
     """A Slack webhook, its URL read from a file."""
-    return Receiver("slack_configs", {"api_url_file": url_file, "title": _TITLE, "text": _SUMMARIES})
+    return Receiver("slack_configs", {"api_url_file": _file(url_file), "title": _TITLE, "text": _SUMMARIES})
 
 
 def email(address: str) -> Receiver:
     """Mail in plain text. Raises `TargetError`."""
     if "@" not in address:
         raise TargetError(f"{address} is no e-mail address: write it as team@example.com")
-    return Receiver("email_configs", {"to": address, "headers": {"Subject": _TITLE}, "html": "", "text": _TEXT})
+    return Receiver(EMAIL, {"to": address, "headers": {"Subject": _TITLE}, "html": "", "text": _TEXT})
+
+
+def _file(path: str) -> str:
+    """The name of a file that Alertmanager is to read. Raises `TargetError`."""
+    if not path.strip() or not path.isprintable():
+        raise TargetError(f"{path!r} names no file: write the path under which Alertmanager reads it")
+    return path

@@ -29,7 +29,7 @@ from capacity.errors import CapacityError, TargetError, WorkloadError
 from capacity.load import Plan, run
 from capacity.options import add_flag, add_sending_flags, printable, writable, write
 from capacity.record import Load
-from capacity.schedule import Span, Workload, arrivals, fixed, poisson
+from capacity.schedule import MAX_TOKENS, Span, Workload, arrivals, fixed, poisson
 from capacity.sending import Limits
 from capacity.sizing.cli import add_to as add_size_flags
 from capacity.sizing.cli import size
@@ -49,8 +49,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _load(args: argparse.Namespace) -> int:
-    plan = _plan(args)
     report_to = None if args.json is None else writable("--json", Path(args.json))
+    plan = _plan(args)
     load = asyncio.run(_run(plan, is_quiet=args.quiet))
     summary = summarise(load)
     if not args.quiet:
@@ -64,18 +64,21 @@ def _load(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> Plan:
+    """What the flags ask for; the target is asked for its models only when everything else is as it should be."""
     if args.target is None:
         raise TargetError("--target is missing: write --target http://HOST:PORT")
     to = target(args.target)
     chance = Random(args.seed)  # noqa: S311  chance for a load, no secret
     is_fixed = args.schedule == "fixed"
     times = fixed(args.rate, args.seconds) if is_fixed else poisson(args.rate, args.seconds, chance)
-    workload = Workload(_models(args.model, to), _span("--input", args.input), _span("--output", args.output))
+    limits = Limits(args.max_in_flight, args.timeout)
+    spans = _span("--input", args.input), _span("--output", args.output)
+    workload = Workload(_models(args.model, to), *spans)
     return Plan(
         to,
         arrivals(times, workload, chance),
         args.seconds,
-        Limits(args.max_in_flight, args.timeout),
+        limits,
         None if args.request_class == "none" else args.request_class,
         args.seed,
     )
@@ -111,8 +114,8 @@ def _span(flag: str, text: str) -> Span:
     low, _, high = text.partition("-")
     try:
         return Span(int(low), int(high or low))
-    except ValueError:
-        raise WorkloadError(f"{flag} {text} is no length: write N or LOW-HIGH") from None
+    except (ValueError, WorkloadError):
+        raise WorkloadError(f"{flag} {text} is no length: write N or LOW-HIGH, from 1 to {MAX_TOKENS}") from None
 
 
 def _json(load: Load, summary: Summary) -> str:
@@ -127,7 +130,8 @@ def _parser(environ: Mapping[str, str]) -> Parser:
     parser = Parser(prog="firsttoken capacity", description="How much load a server takes.")
     parser.add_version()
     commands = parser.add_subparsers(dest="command", required=True, metavar="load|certify|size|batch")
-    load = commands.add_parser("load", help="send open-loop load and report latency from when each request was due")
+    about = "send open-loop load and report latency from when each request was due"
+    load = commands.add_parser("load", help=about, description=about.capitalize() + ".")
     about = "find the highest rate at which a server is shown to keep its objectives"
     add_certify_flags(commands.add_parser("certify", help=about, description=about.capitalize() + "."), environ)
     about = "say how many replicas a recorded demand needs to keep the objectives"

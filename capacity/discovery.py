@@ -6,6 +6,7 @@ from http import HTTPStatus
 from capacity.client import Target
 from capacity.errors import UnreachableError
 from capacity.exchange import UNANSWERED, exchange
+from slo.words import reason
 
 MODELS_PATH = "/v1/models"
 
@@ -16,7 +17,9 @@ def first_model(to: Target) -> str:
     try:
         status, body = exchange(url)
     except UNANSWERED as error:
-        raise UnreachableError(f"{url} does not answer ({error}): is the server up, and is --target right?") from None
+        raise UnreachableError(
+            f"{url} does not answer ({reason(error)}): is the server up, and is --target right?"
+        ) from None
     try:
         name = json.loads(body)["data"][0]["id"] if status == HTTPStatus.OK else None
     except (ValueError, LookupError, TypeError, RecursionError):

@@ -50,7 +50,7 @@ def add_sending_flags(parser: ArgumentParser, environ: Mapping[str, str]) -> Non
         type=int,
         default=DEFAULT_MAX_IN_FLIGHT,
         metavar="N",
-        help="at once (%(default)s)",
+        help="requests in flight at once (%(default)s)",
     )
     add_flag(
         parser,
@@ -59,7 +59,7 @@ def add_sending_flags(parser: ArgumentParser, environ: Mapping[str, str]) -> Non
         type=float,
         default=DEFAULT_TIMEOUT_S,
         metavar="S",
-        help="patience a request (%(default)s)",
+        help="how long each request is waited for (%(default)s)",
     )
     add_flag(
         parser,

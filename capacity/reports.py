@@ -12,6 +12,9 @@ from capacity.report.page import Page
 from capacity.report.png import png, refuse_undrawable
 from slo.output import is_stream
 
+NAMED = ("trace", "workload", "capacity", "json", "html", "png")
+"""Flags of certify, size and batch that name a file: those that are read, then those that are written."""
+
 
 def add_report_flags(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
     """`--html` and `--png`."""
@@ -36,8 +39,9 @@ class Reports:
 
 def reports(args: argparse.Namespace) -> Reports:
     """The files that the flags name, found writable, and a picture drawable, before a long run rather than after it:
-    none of them the one of `--json`. Raises WorkloadError."""
-    _refuse_one_file_twice({"--json": args.json, "--html": args.html, "--png": args.png})
+    none of them the one of `--json`, or one that is read. Raises WorkloadError."""
+    given = {f"--{name}": getattr(args, name, None) for name in NAMED}
+    _refuse_one_file_twice(given)
     if args.png is not None:
         refuse_undrawable()
     return Reports(
@@ -47,7 +51,7 @@ def reports(args: argparse.Namespace) -> Reports:
 
 
 def _refuse_one_file_twice(named: Mapping[str, str | None]) -> None:
-    """A second result would take the place of the first."""
+    """A result would take the place of another, or of the requests that it comes from."""
     flags: dict[Path, str] = {}
     for flag, name in named.items():
         if name is None or is_stream(path := Path(name)):

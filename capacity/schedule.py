@@ -7,6 +7,7 @@ a seeded source of chance, and the same seed gives the same load. Times are seco
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate, repeat, takewhile
 from random import Random
 
 from capacity.errors import WorkloadError
@@ -61,10 +62,8 @@ class Arrival:
 def poisson(rate_rps: float, seconds: float, chance: Random) -> Iterator[float]:
     """Times of a Poisson process: independent exponential gaps, so bursts come as they do from many users."""
     _check(rate_rps, seconds)
-    at_s = chance.expovariate(rate_rps)
-    while at_s < seconds:
-        yield at_s
-        at_s += chance.expovariate(rate_rps)
+    at_s = accumulate(chance.expovariate(rate_rps) for _ in repeat(None))
+    return takewhile(lambda one_s: one_s < seconds, at_s)
 
 
 def fixed(rate_rps: float, seconds: float) -> Iterator[float]:
@@ -91,6 +90,6 @@ def arrivals(times: Iterable[float], workload: Workload, chance: Random) -> tupl
 def _check(rate_rps: float, seconds: float) -> None:
     for what, value in (("rate", rate_rps), ("seconds", seconds)):
         if not (math.isfinite(value) and value > 0):
-            raise WorkloadError(f"{what} is {value:g}: it must be above 0")
+            raise WorkloadError(f"--{what} {value:g}: must be above 0")
     if rate_rps * seconds > MAX_ARRIVALS:
         raise WorkloadError(f"{rate_rps:g} requests/s for {seconds:g} s is more than {MAX_ARRIVALS} requests: use less")

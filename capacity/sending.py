@@ -26,8 +26,10 @@ class Limits:
     timeout_s: float = DEFAULT_TIMEOUT_S
 
     def __post_init__(self) -> None:
-        if self.max_in_flight < 1 or not self.timeout_s > 0:
-            raise WorkloadError("max-in-flight must be at least 1 and timeout above 0 s")
+        if self.max_in_flight < 1:
+            raise WorkloadError(f"--max-in-flight {self.max_in_flight}: must be at least 1")
+        if not self.timeout_s > 0:
+            raise WorkloadError(f"--timeout {self.timeout_s:g}: must be above 0 s")
 
 
 DEFAULT_LIMITS = Limits()

@@ -1,7 +1,7 @@
 """Recorded requests, read from a file: when each came, and how many tokens went in and out.
 
-CSV with a head line, or JSON lines; the columns of the traces of Azure, Mooncake, Vidur and BurstGPT are known by name.
-A ServeGen client is a file of rates without a head line (start, rate, its variation, family and its two parameters):
+CSV with a header row, or JSON lines; columns of the traces of Azure, Mooncake, Vidur and BurstGPT are known by name.
+A ServeGen client is a file of rates without a header (start, rate, its variation, family and its two parameters):
 requests are drawn from it, window by window, always the same ones.
 """
 

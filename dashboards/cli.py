@@ -9,9 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
-from typing import NoReturn
 
 from dashboards.boards.catalogue import catalogue
 from dashboards.boards.plan import Given
@@ -20,7 +18,7 @@ from dashboards.errors import DashboardsError, UnwritableError, UsageError
 from dashboards.grafana.board import text_of
 from dashboards.model import DATASOURCES, PROMETHEUS, Datasource
 from slo.capacity_result import CapacityResultError, read_results
-from slo.flags import variable
+from slo.flags import Parser, variable
 from slo.objective import load
 from slo.output import put
 from slo.quantity import QuantityError, whole_seconds
@@ -30,11 +28,6 @@ PROGRAM = "firsttoken dashboards"
 DEFAULT_SLO = "slo.yaml"
 DEFAULT_SCRAPE_INTERVAL = "1m"
 """Prometheus's own default, so that no rate is empty however rarely it scrapes."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (see {PROGRAM} --help)")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -49,11 +42,11 @@ def main(argv: list[str] | None = None) -> int:
     return 2
 
 
-def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+def parser(environ: Mapping[str, str]) -> Parser:
     """The command line, its defaults taken from the environment."""
-    main_parser = _Parser(prog=PROGRAM, description="Grafana dashboards from slo.yaml.")
-    main_parser.add_argument("--version", action="version", version=f"firsttoken {version('firsttoken')}")
-    commands = main_parser.add_subparsers(dest="command", required=True, metavar="build|check", parser_class=_Parser)
+    main_parser = Parser(prog=PROGRAM, description="Grafana dashboards from slo.yaml.")
+    main_parser.add_version()
+    commands = main_parser.add_subparsers(dest="command", required=True, metavar="build|check")
     build = commands.add_parser(
         "build",
         help="write one JSON file a dashboard",
@@ -105,6 +98,8 @@ def dashboards(given: Given, datasource: Datasource, *, scrape_interval_s: int) 
 def _build(args: argparse.Namespace) -> int:
     if args.datasource not in DATASOURCES:
         raise UsageError(f"--datasource {args.datasource} is none: use {', '.join(DATASOURCES)}")
+    if not args.out:  # as an unset variable of a shell is
+        raise UsageError("--out names no folder: write --out grafana/")
     try:
         scrape_interval_s = whole_seconds(args.scrape_interval)
     except QuantityError as error:
@@ -135,5 +130,4 @@ def _written(path: Path, text: str) -> Path:
     try:
         return put(path, text)
     except OSError as error:
-        where = error.filename or path
-        raise UnwritableError(f"{where}: {error.strerror}: give --out a folder that can be written to") from None
+        raise UnwritableError(f"{path}: {error.strerror}: give --out a folder that can be written to") from None

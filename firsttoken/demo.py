@@ -209,8 +209,7 @@ def _parser(environ: Mapping[str, str]) -> Parser:
     )
 
     def add(flag: str, default: object, **options: Any) -> None:
-        set_by = environ.get(variable(flag))
-        parser.add_argument(flag, default=default if set_by is None else set_by, **options)
+        parser.add_argument(flag, default=environ.get(variable(flag)) or default, **options)
 
     kinds = [*INCIDENTS, NONE]
     add("--seconds", DEFAULT_SECONDS, type=int, metavar="N", help="about how long the story lasts (%(default)s)")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from firsttoken.errors import UnreachableError
+from slo.words import reason
 
 TIMEOUT_S = 5.0
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
@@ -49,7 +50,7 @@ def ask_text(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S, acc
         response = opened.getresponse()
         answer = response.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException) as error:
-        raise UnreachableError(f"{url} does not answer: {error or type(error).__name__}") from None
+        raise UnreachableError(f"{url} does not answer: {reason(error)}") from None
     finally:
         opened.close()
     if not 200 <= response.status < 300:
@@ -86,10 +87,10 @@ def _context(access: Access) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=access.ca_file or None)
     except OSError as error:
-        raise UnreachableError(f"{access.ca_file} holds no certificates: {error}") from None
+        raise UnreachableError(f"{access.ca_file} holds no certificates: {reason(error)}") from None
     try:
         if access.cert_file:
             context.load_cert_chain(access.cert_file, access.key_file or None)
     except OSError as error:
-        raise UnreachableError(f"{access.cert_file} holds no certificate with its key: {error}") from None
+        raise UnreachableError(f"{access.cert_file} holds no certificate with its key: {reason(error)}") from None
     return context

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlencode
 
 from rich.console import Console, Group, RenderableType
@@ -23,6 +22,7 @@ from firsttoken.http_json import NOTHING_ASKED, Access, ask_json
 from firsttoken.status_reply import Status, read
 from firsttoken.status_screen import screen
 from firsttoken.status_table import render
+from firsttoken.token_file import token_of
 from slo.flags import Parser, variable
 from slo.quantity import QuantityError, duration_s
 
@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> int:
         interval_s = _seconds(args.interval)
         filters = {name: value for name in FILTERS if (value := getattr(args, name)) is not None}
         files = (getattr(args, name) or "" for name in ("tls_ca", "tls_cert", "tls_key"))
-        question = Question(args.url, filters, Access(_token(args.token_file), *files))
+        question = Question(args.url, filters, Access(token_of("--token-file", args.token_file), *files))
         found = _watch(question, interval_s, console) if args.watch else _once(question, console)
     except FirstTokenError as error:
         print(f"firsttoken status: {error}", file=sys.stderr)
@@ -122,33 +122,23 @@ def _seconds(text: str) -> float:
         raise UsageError(f"--interval {error}") from None
 
 
-def _token(file: str | None) -> str:
-    if file is None:
-        return ""
-    try:
-        token = Path(file).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--token-file {file} cannot be read: {error}") from None
-    if not token or not token.isascii() or not token.isprintable():
-        raise UsageError(f"--token-file {file} holds no token: put the collector's token there, on one line")
-    return token
-
-
 def _parser(environ: Mapping[str, str]) -> Parser:
     parser = Parser(
         prog="firsttoken status",
         description="Show a collector's objectives and alerts. Exit 0: all within budget, 1: one burns or is spent, "
         "2: no answer, or no such objective.",
     )
-    url = environ.get(variable("url"), DEFAULT_URL)
+    url = environ.get(variable("url")) or DEFAULT_URL
     parser.add_argument("url", nargs="?", default=url, metavar="URL", help="the collector (%(default)s)")
     parser.add_argument(
         "--watch", action="store_true", help="show until Ctrl-C, and wait for a collector that restarts"
     )
-    interval = environ.get(variable("--interval"), "2s")
-    parser.add_argument("--interval", default=interval, metavar="DURATION", help="of --watch (%(default)s)")
+    interval = environ.get(variable("--interval")) or "2s"
+    parser.add_argument("--interval", default=interval, metavar="DURATION", help="how often --watch asks (%(default)s)")
     for name in FILTERS:
-        parser.add_argument(f"--{name}", default=environ.get(variable(name)), metavar="NAME", help=f"only this {name}")
+        parser.add_argument(
+            f"--{name}", default=environ.get(variable(name)) or None, metavar="NAME", help=f"only this {name}"
+        )
     for name, about in FILES:
         parser.add_argument(f"--{name}", default=environ.get(variable(name)), metavar="FILE", help=about)
     parser.add_version()

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from slo.burn import Tier, factor_text, left_out, tiers
 from slo.chance import Traffic, false_alerts
+from slo.labels import RESERVED
 from slo.objective import Objective, PromptBytes, Spec
 from slo.quantity import about_text, duration_text, percent_text, plain
 from slo.signals import SIGNALS
@@ -149,6 +150,12 @@ def warnings(spec: Spec, per_s: Decimal | None = None) -> Iterator[str]:
         yield f"no ttft objective of service {spec.service} covers prompts of {gap}"
     for objective in spec.objectives:
         yield from _tier_warnings(objective, per_s)
+        for label in objective.labels:
+            if label in RESERVED:
+                yield (
+                    f"label {label} of objective {objective.name} is one that alerts have already, and alerts build "
+                    "refuses it: rename it"
+                )
 
 
 def _tier_warnings(objective: Objective, per_s: Decimal | None) -> Iterator[str]:

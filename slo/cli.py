@@ -20,7 +20,7 @@ from slo.objective import Objective, Spec, json_schema, load
 from slo.openslo import cli as openslo
 from slo.quantity import QuantityError, per_second, percent_text
 from slo.source import SpecError
-from slo.words import promise
+from slo.words import counted, promise
 
 TABLE_WIDTH = 128
 WIDE_TABLE_WIDTH = 144
@@ -112,7 +112,9 @@ def _check(args: argparse.Namespace) -> int:
 
 def _show(console: Console, spec: Spec, per_s: Decimal | None) -> None:
     where = f" in {spec.environment}" if spec.environment else ""
-    console.print(f"service [bold]{spec.service}[/]{where}: {len(spec.objectives)} objectives, spec {spec.hash}")
+    console.print(
+        f"service [bold]{spec.service}[/]{where}: {counted(len(spec.objectives), 'objective')}, spec {spec.hash}"
+    )
     wide_enough = console.width >= (TABLE_WIDTH if per_s is None else WIDE_TABLE_WIDTH)
     for objective in spec.objectives:
         console.print()

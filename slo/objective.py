@@ -17,8 +17,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 
 from slo import quantity
+from slo.fields import Duration, LabelName, Name, Share, Window
 from slo.signals import OTHER_MODEL, SIGNALS, SYNTHETIC_CLASS
-from slo.source import Document, Problem, SpecError, documents, faults
+from slo.source import Document, Problem, SpecError, documents, faults, unreadable
 
 DEFAULT_WINDOW_S = 28 * 86400
 MAX_WINDOW_S = 400 * 86400
@@ -26,30 +27,8 @@ LATENCY_SIGNALS = ("ttft", "tpot", "e2e")
 """Of a request's own time: what a load from outside can be held against."""
 STATE_SIGNALS = ("kv_occupancy", "queue")
 """Of an engine's state: their events are seconds, not requests."""
-NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}")
 
 Notify = Literal["page", "ticket", "none"]
-
-
-def _text(pattern: str, example: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": ["string", "number"], "pattern": pattern, "examples": [example]})
-
-
-_DURATION = _text(r"^\d+(\.\d+)?(ms|s|m|h|d|w)$", "500ms")
-_PERCENT = _text(r"^\d+(\.\d+)?\s*%?$", "99.9%")
-Duration = Annotated[Decimal, BeforeValidator(quantity.duration_s), _DURATION]
-Window = Annotated[int, BeforeValidator(quantity.whole_seconds), _DURATION]
-Share = Annotated[Decimal, BeforeValidator(quantity.share), _PERCENT]
-
-
-def _name(value: object) -> str:
-    text = str(value)
-    if NAME.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is not a name: use letters, digits, dot, dash and underscore, at most 63")
-    return text
-
-
-Name = Annotated[str, BeforeValidator(_name)]
 
 
 class _Model(BaseModel):
@@ -70,15 +49,15 @@ def _prompt_bytes(value: object) -> PromptBytes:
     if isinstance(value, PromptBytes):
         return value
     text = str(value).replace(" ", "")
-    if match := re.fullmatch(r"<(.+)", text):
-        return PromptBytes(below=quantity.size_bytes(match[1]))
+    if (match := re.fullmatch(r"<(.+)", text)) and (below := quantity.size_bytes(match[1])):
+        return PromptBytes(below=below)
     if match := re.fullmatch(r">=(.+)", text):
         return PromptBytes(at_least=quantity.size_bytes(match[1]))
     if match := re.fullmatch(r"(.+)\.\.(.+)", text):
         low, high = quantity.size_bytes(match[1]), quantity.size_bytes(match[2])
         if low < high:
             return PromptBytes(at_least=low, below=high)
-    raise ValueError(f"{text!r} is no range of sizes: write <16k, >=16k or 16k..64k")
+    raise ValueError(f"{quantity.shown(value)!r} is no range of sizes: write <16k, >=16k or 16k..64k")
 
 
 class Match(_Model):
@@ -160,7 +139,7 @@ class Objective(_Model):
     window: Window = DEFAULT_WINDOW_S
     match: Match = Match()
     owner: Name | None = None
-    labels: dict[str, str] = Field(default_factory=dict, max_length=20)
+    labels: dict[LabelName, str] = Field(default_factory=dict, max_length=20)
     runbook_url: str | None = Field(None, pattern=r"^https?://")
     patience: Duration | None = None
     stall: Duration | None = None
@@ -348,21 +327,23 @@ def json_schema() -> dict[str, Any]:
 
 
 def _files(path: Path, problems: list[Problem]) -> list[Path]:
-    if path.is_dir():
+    try:
+        if not path.is_dir():
+            return [path]
         files = sorted(file for file in path.iterdir() if file.suffix in (".yaml", ".yml"))
-        if not files:
-            problems.append(Problem(str(path), 1, 1, "a folder without a .yaml file: put a spec there"))
-        return files
-    return [path]
+    except OSError as error:
+        problems.append(unreadable(path, error))
+        return []
+    if not files:
+        problems.append(Problem(str(path), 1, 1, "a folder without a .yaml file: put a spec there"))
+    return files
 
 
 def _read(file: Path, read: list[tuple[Spec, Document]], problems: list[Problem]) -> None:
     try:
         text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        problems.append(Problem(str(file), 1, 1, "not UTF-8 text"))
-    except OSError as error:
-        problems.append(Problem(str(file), 1, 1, f"cannot be read: {error.strerror or error}"))
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(unreadable(file, error))
     else:
         _parse(text, str(file), read, problems)
 

@@ -17,8 +17,8 @@ def put(path: Path, content: str | bytes) -> Path:
     """
     real = Path(os.path.realpath(path))
     written = content.encode() if isinstance(content, str) else content
-    real.parent.mkdir(parents=True, exist_ok=True)
     try:
+        real.parent.mkdir(parents=True, exist_ok=True)
         if is_stream(path):
             path.write_bytes(written)
         else:

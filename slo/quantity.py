@@ -5,9 +5,15 @@ Every number of a spec is read here from its authored text into a Decimal, so th
 """
 
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
+LONGEST_S = 10_000 * DAY_S
+"""Of a duration: Prometheus counts nanoseconds in 64 bits, and 300 years would not fit."""
+MOST_PER_S = 1_000_000
+"""Of a rate: what is reckoned of one takes the longer the larger it is."""
+SHOWN_CHARS = 60
+"""Of a wrong value in a message: a value may be as long as its file."""
 
 UNIT_S = {
     "ms": Decimal("0.001"),
@@ -19,7 +25,9 @@ UNIT_S = {
 }
 SIZE_BYTES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 
-_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,15})?"
+"""As many digits as anything real has; without a limit a number is as long as memory."""
+_PLAIN = re.compile(_NUMBER)
 _DURATION = re.compile(rf"({_NUMBER})(ms|s|m|h|d|w)")
 _SHARE = re.compile(rf"({_NUMBER})\s*(%?)")
 _RATE = re.compile(rf"({_NUMBER})\s*/\s*([smhd])")
@@ -30,14 +38,33 @@ class QuantityError(ValueError):
     """A text that is not the quantity it should be; the message says what would be."""
 
 
+def shown(value: object) -> str:
+    """A wrong value as a message shows it: as YAML writes it, and no longer than a line."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = str(value)
+    return text if len(text) <= SHOWN_CHARS else f"{text[: SHOWN_CHARS - 3]}..."
+
+
+def _authored(value: object) -> str:
+    """The text of a value as it was written: of a number without the exponent that Decimal gives a small one."""
+    return format(value, "f") if isinstance(value, Decimal) else str(value).strip()
+
+
 def duration_s(text: object) -> Decimal:
     """Seconds of a duration such as `500ms`, `1.5s`, `5m`, `28d`; positive, always with a unit."""
-    match = _DURATION.fullmatch(str(text).strip())
+    match = _DURATION.fullmatch(_authored(text))
     if match is None:
-        raise QuantityError(f"{text!s} is not a duration: write a number and a unit, as 500ms, 1.5s, 5m, 1h or 28d")
+        raise QuantityError(
+            f"{shown(text)} is not a duration: write a number and a unit, as 500ms, 1.5s, 5m, 1h or 28d"
+        )
     seconds = Decimal(match[1]) * UNIT_S[match[2]]
     if seconds <= 0:
-        raise QuantityError(f"{text!s} is no time at all: a duration is above 0")
+        raise QuantityError(f"{shown(text)} is no time at all: a duration is above 0")
+    if seconds > LONGEST_S:
+        raise QuantityError(f"{shown(text)} is too long: a duration is at most {duration_text(LONGEST_S)}")
     return seconds
 
 
@@ -45,50 +72,49 @@ def whole_seconds(text: object) -> int:
     """A duration that must be a whole number of seconds, as windows are."""
     seconds = duration_s(text)
     if seconds != seconds.to_integral_value():
-        raise QuantityError(f"{text!s} is not a whole number of seconds")
+        raise QuantityError(f"{shown(text)} is not a whole number of seconds")
     return int(seconds)
 
 
 def share(text: object) -> Decimal:
     """The fraction that a percentage means: both `95` and `95%` give 0.95. Always in percent, never a fraction: a bare
     number up to 1 is refused, for who writes 0.999 more likely means 99.9 % than a hundredth of it."""
-    match = _SHARE.fullmatch(str(text).strip())
+    match = _SHARE.fullmatch(_authored(text))
     if match is None:
-        raise QuantityError(f"{text!s} is not a share: write a percentage, as 95, 99.9 or 99.9%")
+        raise QuantityError(f"{shown(text)} is not a share: write a percentage, as 95, 99.9 or 99.9%")
     percent, sign = Decimal(match[1]), match[2]
     if 0 < percent <= 1 and not sign:
         either = f"{plain(percent * 100)}% or {plain(percent)}%"
-        raise QuantityError(f"{text!s} may be a fraction or a percentage: write {either}, whichever is meant")
+        raise QuantityError(f"{shown(text)} may be a fraction or a percentage: write {either}, whichever is meant")
     return percent / 100
 
 
 def number(text: object) -> Decimal:
     """A plain non-negative number."""
-    try:
-        value = Decimal(str(text).strip())
-    except InvalidOperation:
-        raise QuantityError(f"{text!s} is not a number") from None
-    if not value.is_finite() or value < 0:
-        raise QuantityError(f"{text!s} is not a number of 0 or more")
-    return value
+    match = _PLAIN.fullmatch(_authored(text))
+    if match is None:
+        raise QuantityError(f"{shown(text)} is not a number: write 0 or more, as 10 or 2.5")
+    return Decimal(match[0])
 
 
 def per_second(text: object) -> Decimal:
     """Events a second of a rate such as `600/h`, `10/s`; above 0, always with the unit of time."""
-    match = _RATE.fullmatch(str(text).strip())
+    match = _RATE.fullmatch(_authored(text))
     if match is None:
-        raise QuantityError(f"{text!s} is not a rate: write a number and a unit of time, as 600/h, 10/m or 2.5/s")
+        raise QuantityError(f"{shown(text)} is not a rate: write a number and a unit of time, as 600/h, 10/m or 2.5/s")
     rate = Decimal(match[1]) / UNIT_S[match[2]]
     if rate <= 0:
-        raise QuantityError(f"{text!s} is no traffic at all: a rate is above 0")
+        raise QuantityError(f"{shown(text)} is no traffic at all: a rate is above 0")
+    if rate > MOST_PER_S:
+        raise QuantityError(f"{shown(text)} is too much: a rate is at most {MOST_PER_S}/s")
     return rate
 
 
 def size_bytes(text: object) -> int:
     """Bytes of a size such as `16k` or `1.5m` (k is 1,024)."""
-    match = _SIZE.fullmatch(str(text).strip())
+    match = _SIZE.fullmatch(_authored(text))
     if match is None:
-        raise QuantityError(f"{text!s} is not a size: write bytes, or a number with k, m or g, as 16k")
+        raise QuantityError(f"{shown(text)} is not a size: write bytes, or a number with k, m or g, as 16k")
     return int(Decimal(match[1]) * SIZE_BYTES[match[2].lower()])
 
 

@@ -6,19 +6,25 @@ a repeated key or an alias is refused, and the position of every key and value i
 the `loc` that pydantic names in its errors.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from os import PathLike
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
+from slo.quantity import shown
+
 MAX_FILE_BYTES = 1 << 20
 MAX_NODES = 50_000
 
 Path = tuple[str | int, ...]
+_OF_A_KEY = "[key]"
+"""What pydantic puts behind a key that is wrong itself."""
 _NUMBER = re.compile(r"-?[0-9]*\.?[0-9]+")
 
 
@@ -41,6 +47,14 @@ class SpecError(ValueError):
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, problems)))
+
+
+def unreadable(file: str | PathLike[str], error: OSError | UnicodeDecodeError) -> Problem:
+    """The problem of a file that gives no text."""
+    name = os.fspath(file)
+    if isinstance(error, UnicodeDecodeError):
+        return Problem(name, 1, 1, "not UTF-8 text: save it as that")
+    return Problem(name, 1, 1, f"cannot be read: {error.strerror or error}")
 
 
 @dataclass(slots=True)
@@ -143,7 +157,7 @@ def faults(document: Document, error: ValidationError) -> Iterator[Problem]:
     """pydantic's complaints about `document`, each at its place and in our own words."""
     found = error.errors(include_url=False)
     for fault in found:
-        path = fault["loc"]
+        path = fault["loc"][:-1] if fault["loc"][-1:] == (_OF_A_KEY,) else fault["loc"]
         if fault["type"] == "too_short" and any(other["loc"][:-1][: len(path)] == path for other in found):
             continue  # pydantic counts a list whose items are faulty as empty: say only what is wrong with the items
         message = fault["msg"].removeprefix("Value error, ")
@@ -152,26 +166,42 @@ def faults(document: Document, error: ValidationError) -> Iterator[Problem]:
             named = tuple(int(part) if part.isdigit() else part for part in head[1].split("."))
             path, message = (*path, *named), message[head.end() :]
         said = _explained(fault, message)
-        yield document.problem(path, f"{_shown(path)}: {said}" if path else said)
+        yield document.problem(path, f"{_at(path)}: {said}" if path else said)
 
 
-def _shown(path: tuple[str | int, ...]) -> str:
+def _at(path: tuple[str | int, ...]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
+_NEEDS_A_LIST = "a list is needed: write each item behind a dash, or all in [ ]"
+_NEEDS_KEYS = "keys with values are needed: write {{key: value, ...}}"
+_OURS = {
+    "extra_forbidden": "unknown key: check the spelling, or remove it",
+    "missing": "missing: it must be given",
+    "tuple_type": _NEEDS_A_LIST,
+    "list_type": _NEEDS_A_LIST,
+    "model_type": _NEEDS_KEYS,
+    "dict_type": _NEEDS_KEYS,
+    "model_attributes_type": _NEEDS_KEYS,
+    "too_short": "is empty: write at least {min_length}, or remove it",
+    "too_long": "holds more than {max_length}: remove some",
+    "string_too_short": "is empty: write some text, or remove it",
+    "string_too_long": "is longer than {max_length} characters: shorten it",
+    "string_type": "{input} is not text: put it in quotes",
+    "bool_type": "{input} is neither true nor false",
+    "bool_parsing": "{input} is neither true nor false",
+    "int_type": "{input} is not a whole number",
+    "int_parsing": "{input} is not a whole number",
+    "int_from_float": "{input} is not a whole number",
+    "greater_than_equal": "{input} is too small: {ge} is the least",
+    "less_than_equal": "{input} is too large: {le} is the most",
+    "string_pattern_mismatch": "{input} does not match {pattern}",
+    "literal_error": "{input} is not allowed: use {expected}",
+}
+"""pydantic's kinds of error that a spec can have, in words of YAML rather than of Python."""
+
+
 def _explained(fault: Any, message: str) -> str:
-    kind = fault["type"]
-    if kind == "extra_forbidden":
-        return "unknown key: check the spelling, or remove it"
-    if kind == "missing":
-        return "missing: it must be given"
-    if kind in ("tuple_type", "list_type"):
-        return "a list is needed: write each item behind a dash, or all in [ ]"
-    if kind in ("model_type", "dict_type", "model_attributes_type"):
-        return "keys with values are needed: write {key: value, ...}"
-    if kind == "literal_error":
-        return f"{fault['input']!s} is not allowed: use {fault['ctx']['expected']}"
-    shown = fault["input"]
-    if isinstance(shown, str | int | Decimal) and kind != "value_error":
-        return f"{shown!s}: {message[0].lower()}{message[1:]}"
-    return message
+    """What is wrong and what would be right; a check of our own has said so itself in `message`."""
+    words = _OURS.get(fault["type"], "{input}: {message}" if fault["type"] != "value_error" else "{message}")
+    return words.format_map({**fault.get("ctx", {}), "input": shown(fault["input"]), "message": message})

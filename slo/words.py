@@ -1,9 +1,14 @@
-"""An objective in words: the one wording that `slo check`, alerts and dashboards share; and names as people may see
-them."""
+"""An objective in words: the one wording that `slo check`, alerts and dashboards share; and how all commands write a
+count, a reason and somebody else's name."""
+
+import re
 
 from slo.objective import Objective
 from slo.quantity import duration_text, percent_text, plain
 from slo.signals import SIGNALS
+
+_OF_OPENSSL = re.compile(r"^\[[A-Z0-9_: ]+\] | \(_ssl\.c:\d+\)$")
+"""What Python puts around the words of OpenSSL."""
 
 
 def promise(objective: Objective) -> str:
@@ -29,6 +34,19 @@ def limit(objective: Objective) -> str | None:
         return None
     texts = {"duration": duration_text, "share": percent_text}
     return texts.get(SIGNALS[objective.signal].threshold, plain)(objective.threshold)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 objective`, `2 objectives`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def reason(error: BaseException) -> str:
+    """Why something failed, on one line: in the system's words, without its numbers and codes."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    told = error.strerror if isinstance(error, OSError) else None
+    return _OF_OPENSSL.sub("", " ".join((told or str(error)).split())) or type(error).__name__
 
 
 def visible(name: str) -> str:

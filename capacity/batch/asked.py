@@ -21,6 +21,7 @@ from capacity.sending import Limits
 from capacity.spec import add_spec_flags, named_spec
 from capacity.stored.database import add_database_flags
 from slo.objective import Spec
+from slo.promised import as_kept
 
 DEFAULT_JSON = "capacity-batch.json"
 DEFAULT_WORKLOAD = "128:64"
@@ -79,13 +80,14 @@ def setup_of(args: argparse.Namespace) -> Setup:
     turned = knob(args.batch_url, args.restart, to)
     drawn, spec = lengths(args.workload), named_spec(args)
     request_class = None if args.request_class == "none" else args.request_class
+    limits = Limits(args.max_in_flight, args.timeout)
     model = args.model or first_model(to)
     promised = promises(spec, model, request_class)
     setting = Setting(
         to,
         Workload(model, drawn, args.shared_words),
         promised,
-        Limits(args.max_in_flight, args.timeout),
+        limits,
         request_class,
         args.seed,
     )
@@ -158,7 +160,7 @@ def _settings(args: argparse.Namespace, setting: Setting, spec: Spec, turned: Kn
         "model": setting.workload.model,
         "service": spec.service,
         "spec": spec.hash,
-        "objectives": [one.model_dump(mode="json", exclude_defaults=True) for one in setting.promises.judged],
+        "objectives": [as_kept(one) for one in setting.promises.judged],
         "left_out": list(setting.promises.left_out),
         "workload": setting.workload.lengths.source,
         "workload_sha256": setting.workload.lengths.digest,

@@ -1,6 +1,6 @@
 """How long a step takes, by what is in it: s = a + b B + c K + d P, least squares, no term below zero.
 
-B sequences run, K tokens are held in the cache by all of them, and P prompt tokens are worked off a step on average.
+B sequences run, K tokens are held in the cache by all of them, and P prompt tokens are processed a step on average.
 Under one workload K and P grow in step with B, so that only their sum shows: what it takes per sequence of that
 workload. Runs with shorter prompts and shorter answers tell the terms apart. Errors of measurement are taken as a part
 of the value, so each point counts by 1/s^2. Units: seconds, tokens.

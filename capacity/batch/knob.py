@@ -23,6 +23,7 @@ from capacity.client import Target
 from capacity.discovery import MODELS_PATH
 from capacity.errors import TargetError, UnreachableError
 from capacity.exchange import UNANSWERED, exchange
+from slo.words import reason
 
 T = TypeVar("T")
 PLACEHOLDER = "{batch}"
@@ -72,7 +73,7 @@ class Route:
         try:
             return await _whole(asyncio.to_thread(exchange, self.url, method, body))
         except UNANSWERED as error:
-            raise UnreachableError(f"--batch-url {self.url} does not answer ({error})") from None
+            raise UnreachableError(f"--batch-url {self.url} does not answer ({reason(error)})") from None
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ TILE = 64
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Tokens of a step: the least that works off prompts as fast as answers end, and what is advised; None where
+    """Tokens of a step: the least that processes prompts as fast as answers end, and what is advised; None where
     prompts were not seen to cost anything, and the server's own default is as good."""
 
     least: int

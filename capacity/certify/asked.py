@@ -28,6 +28,7 @@ from capacity.stored.database import named_database
 from capacity.stored.recorded import NOTE, RECORDED, Whose, recorded_arrivals, recorded_lengths, since_s
 from capacity.stored.results import refuse_unfit
 from slo.objective import Spec
+from slo.promised import as_kept
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -72,6 +73,7 @@ def asked(args: argparse.Namespace, environ: Mapping[str, str]) -> Asked:
         refuse_unfit(database)
     to, rigour, spec = target(args.target), _rigour(args), named_spec(args)
     by_hand = None if args.workload == RECORDED else lengths(args.workload)
+    limits = Limits(args.max_in_flight, args.timeout)
     model = args.model or first_model(to)
     whose = Whose(spec.environment, spec.service, model, since_s(args.hours, time.time()))
     drawn = by_hand or _recorded(database, whose, args.seed)
@@ -80,7 +82,7 @@ def asked(args: argparse.Namespace, environ: Mapping[str, str]) -> Asked:
         to,
         Workload(model, drawn, args.shared_words),
         promises(spec, model, request_class),
-        Limits(args.max_in_flight, args.timeout),
+        limits,
         request_class,
         args.seed,
     )
@@ -151,7 +153,7 @@ def _settings(args: argparse.Namespace, setting: Setting, spec: Spec) -> dict[st
         "model": setting.workload.model,
         "service": spec.service,
         "spec": spec.hash,
-        "objectives": [one.model_dump(mode="json", exclude_defaults=True) for one in setting.promises.judged],
+        "objectives": [as_kept(one) for one in setting.promises.judged],
         "left_out": list(setting.promises.left_out),
         "workload": setting.workload.lengths.source,
         "workload_sha256": setting.workload.lengths.digest,

@@ -63,7 +63,7 @@ def add_to(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
     add("--spare", type=int, default=1, metavar="N", help="replicas that may fail or be restarted (%(default)s)")
     add("--headroom", type=float, metavar="PERCENT", help="of capacity to hold back at the peak; else reckoned")
     add("--lead", type=float, default=300.0, metavar="S", help="time to notice and to start a replica (%(default)s)")
-    add("--gpus", type=float, default=1.0, metavar="N", help="of one replica (%(default)s)")
+    add("--gpus", type=float, default=1.0, metavar="N", help="GPUs of one replica (%(default)s)")
     add("--seed", type=int, default=0, metavar="S", help="of what is drawn (%(default)s)")
     add("--json", metavar="FILE", help="write the result")
     add_report_flags(parser, environ)

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from capacity.errors import DatabaseError
 from capacity.options import add_flag
 from slo.flags import variable
+from slo.words import reason
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Connection
@@ -152,5 +153,6 @@ def _shown(url: "URL") -> str:
 
 
 def _reason(error: Exception) -> str:
+    """Of what a library has wrapped, what lies inside."""
     cause = getattr(error, "orig", None) or error
-    return " ".join(str(cause.__cause__ or cause).split()) or type(cause).__name__
+    return reason(cause.__cause__ or cause)

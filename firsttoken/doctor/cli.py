@@ -27,11 +27,13 @@ from firsttoken.doctor.page import services
 from firsttoken.doctor.report import mapping, shown
 from firsttoken.errors import FirstTokenError, UsageError
 from firsttoken.http_json import Access
+from firsttoken.token_file import token_of
 from slo.flags import Parser, variable
 from slo.objective import load
 from slo.quantity import QuantityError, duration_s
 from slo.signals import SERVICE_LABEL
 from slo.source import SpecError
+from slo.words import reason
 
 DEFAULT_SLO = "slo.yaml"
 DEFAULT_WAIT = "12s"
@@ -94,9 +96,9 @@ def _facts(args: argparse.Namespace, typed: Sequence[str]) -> Facts:
     asked = Asked(
         places,
         load(files) if files else (),
-        own=replace(foreign, token=_token("--token-file", args.token_file)),
+        own=replace(foreign, token=token_of("--token-file", args.token_file)),
         foreign=foreign,
-        server=replace(foreign, token=_token("--server-token-file", args.server_token_file)),
+        server=replace(foreign, token=token_of("--server-token-file", args.server_token_file)),
         probes=args.probe,
         wait_s=_wait_s(args.wait),
     )
@@ -135,24 +137,12 @@ def _wait_s(text: str) -> float:
         raise UsageError(f"--wait {error}; 0: no second look") from None
 
 
-def _token(flag: str, file: str | None) -> str:
-    if not file:
-        return ""
-    try:
-        token = Path(file).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{flag} {file} cannot be read: {error}") from None
-    if not token or not token.isascii() or not token.isprintable():
-        raise UsageError(f"{flag} {file} holds no token: put it there, on one line")
-    return token
-
-
 def _authority(file: str | None) -> str:
     """The name of the file with certificates; '' where none is given. Raises UsageError for one that holds none."""
     try:
         ssl.create_default_context(cafile=file or None)
     except OSError as error:
-        raise UsageError(f"--tls-ca {file} holds no certificates: {error.strerror or error}") from None
+        raise UsageError(f"--tls-ca {file} holds no certificates: {reason(error)}") from None
     return file or ""
 
 

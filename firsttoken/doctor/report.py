@@ -12,7 +12,7 @@ from firsttoken.doctor.facts import CollectorFacts, Facts, PrometheusFacts, Serv
 from firsttoken.doctor.finding import Finding
 from firsttoken.doctor.page import sees_requests, services, spec_hashes
 from slo.signals import SIGNALS
-from slo.words import visible
+from slo.words import counted, visible
 
 STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 KIND_COLUMNS, LEAST_COLUMNS, MOST_COLUMNS = 13, 40, 110
@@ -35,9 +35,9 @@ def seen(facts: Facts) -> Iterator[Seen]:
     yield from (Seen("collector", one.url, _collector(one)) for one in answering(facts.collectors))
     yield from (Seen("prometheus", one.url, _prometheus(one)) for one in answering(facts.prometheuses))
     for one in answering(facts.alertmanagers):
-        yield Seen("alertmanager", one.url, _many(len(one.alerts), "alert"))
+        yield Seen("alertmanager", one.url, counted(len(one.alerts), "alert"))
     for spec in facts.specs:
-        yield Seen("spec", spec.service, f"{_many(len(spec.objectives), 'objective')}, {spec.hash}")
+        yield Seen("spec", spec.service, f"{counted(len(spec.objectives), 'objective')}, {spec.hash}")
 
 
 def _server(one: ServerFacts) -> str:
@@ -63,7 +63,7 @@ def _collector(one: CollectorFacts) -> str:
 
 def _prometheus(one: PrometheusFacts) -> str:
     rules = sum(len(group.rules) for group in one.own_groups)
-    return f"{visible(one.version)}, {_many(len(one.sidecars), 'sidecar')}, {_many(rules, 'rule')} of ours"
+    return f"{visible(one.version)}, {counted(len(one.sidecars), 'sidecar')}, {counted(rules, 'rule')} of ours"
 
 
 def shown(facts: Facts, found: Sequence[Finding], *, notes: bool, columns: int) -> RenderableType:
@@ -103,15 +103,11 @@ def _hanging(head: str, text: str, columns: int) -> Iterator[Text]:
 def _end(facts: Facts, found: Sequence[Finding], *, notes: bool, columns: int) -> Iterator[Text]:
     wrong, noted = sum(one.is_wrong for one in found), sum(not one.is_wrong for one in found)
     places = len(list(seen(facts)))
-    looked = f"{_many(len(CHECKS), 'check')} of {_many(places, 'thing')} looked at"
-    text = f"nothing wrong: {looked}" if not wrong else f"{_many(wrong, 'thing')} wrong: {looked}"
+    looked = f"{counted(len(CHECKS), 'check')} of {counted(places, 'thing')} looked at"
+    text = f"nothing wrong: {looked}" if not wrong else f"{counted(wrong, 'thing')} wrong: {looked}"
     if noted and not notes:
-        text += f"; {_many(noted, 'note')} more with --notes"
+        text += f"; {counted(noted, 'note')} more with --notes"
     yield from (Text(line, "bold") for line in wrap(text, columns))
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def mapping(facts: Facts, found: Sequence[Finding]) -> dict[str, object]:

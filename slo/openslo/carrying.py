@@ -7,6 +7,8 @@ from decimal import Decimal
 import yaml
 from pydantic import ValidationError
 
+from slo.fields import LABEL_NAME
+from slo.labels import RESERVED
 from slo.objective import LATENCY_SIGNALS, Objective, Spec
 from slo.openslo.authored import authored, settings
 from slo.openslo.promise import Found, LeftBehind, Measure, Promise, UncarriedError
@@ -14,7 +16,7 @@ from slo.quantity import percent_text
 from slo.words import promise
 
 OWNERS = ("owner", "team")
-TAKEN_LABELS = frozenset({"severity", "notify", "service", "objective", "environment", "alertname"})
+TAKEN_LABELS = RESERVED | {"service"}
 _WIDE = 120
 
 
@@ -25,7 +27,11 @@ def objective_fields(
     goal = percent_text(measure.percentile if measure.percentile is not None else target)
     is_latency = measure.signal in LATENCY_SIGNALS
     owner = next((labels[key] for key in OWNERS if key in labels), None)
-    kept = {key: value for key, value in labels.items() if key not in TAKEN_LABELS | set(OWNERS) and key.isidentifier()}
+    kept = {
+        key: value
+        for key, value in labels.items()
+        if key not in TAKEN_LABELS | set(OWNERS) and LABEL_NAME.fullmatch(key)
+    }
     found: dict[str, object] = {
         "name": named(name),
         "signal": measure.signal,

@@ -15,7 +15,7 @@ from slo.openslo.carrying import checked, slo_yaml, specs, told
 from slo.openslo.promise import Found
 from slo.openslo.writing import openslo, said
 from slo.output import put
-from slo.source import Document, Problem, SpecError, documents
+from slo.source import Document, Problem, SpecError, documents, unreadable
 from slo.words import visible
 
 FORMATS = ("openslo",)
@@ -83,10 +83,8 @@ def _read(files: Sequence[str]) -> Found:
             parts.append(_found(file, documents(Path(file).read_text(encoding="utf-8"), file)))
         except SpecError as error:
             problems += error.problems
-        except UnicodeDecodeError:
-            problems.append(Problem(file, 1, 1, "not UTF-8 text"))
-        except OSError as error:
-            problems.append(Problem(file, 1, 1, f"cannot be read: {error.strerror}"))
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(unreadable(file, error))
     if problems:
         raise SpecError(problems)
     return Found(

@@ -142,6 +142,7 @@ def test_receivers_of_all_kinds_have_their_flags(tmp_path: Path, slo: str) -> No
         ),
         (["--prometheus-version", "2.40"], "firsttoken alerts: --prometheus-version 2.40 is too old"),
         (["--page-webhook", "pager"], "firsttoken alerts: pager is no webhook"),
+        (["--page-webhook", "http://u:p@h/"], "firsttoken alerts: a webhook's URL with a user or password would stand"),
         (["--ticket-email", "a@b.c"], "firsttoken alerts: --ticket-email needs a mail server: give --smtp-smarthost"),
         (["--grafana-url", "http://g/{{x"], "firsttoken alerts: --grafana-url http://g/{{x is no URL: write https://"),
         (["--runbook-url", "http://r/{alertname}\n"], "firsttoken alerts: --runbook-url http://r/{alertname}"),
@@ -152,6 +153,24 @@ def test_receivers_of_all_kinds_have_their_flags(tmp_path: Path, slo: str) -> No
         (["--dcgm", "llm"], "firsttoken alerts: --dcgm llm are no matchers of Prometheus"),
         (["--crd", "--crd-namespace", "A b"], "firsttoken alerts: --crd-namespace A b is no namespace of Kubernetes"),
         (["--crd", "--crd-label", "a"], "firsttoken alerts: --crd-label a is no label of Kubernetes"),
+        (
+            ["--crd-namespace", "monitoring"],
+            "firsttoken alerts: --crd-namespace and --crd-label are of a PrometheusRul",
+        ),
+        (["--crd-label", "a=b"], "firsttoken alerts: --crd-namespace and --crd-label are of a PrometheusRule"),
+        (
+            ["--smtp-user", "u"],
+            "firsttoken alerts: a part of a mail server is missing: give --smtp-smarthost HOST:PORT",
+        ),
+        (["--smtp-smarthost", "mail:25"], "firsttoken alerts: a part of a mail server is missing"),
+        (
+            ["--ticket-email", "a@b.c", "--smtp-smarthost", "mail", "--smtp-from", "a@b.c"],
+            "firsttoken alerts: --smtp-smarthost mail names no port: write HOST:PORT",
+        ),
+        (["--page-pagerduty-file", ""], "firsttoken alerts: '' names no file: write the path under which Alertmanager"),
+        (["--ticket-slack-file", "a\nb"], "firsttoken alerts: 'a\\nb' names no file"),
+        (["--prometheus-version", "٢.42"], "firsttoken alerts: --prometheus-version ٢.42 is no version"),
+        (["--prometheus-version", "9" * 5000 + ".1"], f"firsttoken alerts: --prometheus-version {'9' * 57}... is no"),
     ],
 )
 def test_a_wrong_flag_is_one_line_and_nothing_is_written(
@@ -177,7 +196,27 @@ def test_a_folder_that_cannot_be_written_is_one_line(
 ) -> None:
     (tmp_path / "file").write_text("")
     assert main(["build", "--slo", slo, "--out", str(tmp_path / "file" / "out")]) == 2
-    assert capsys.readouterr().err.startswith("firsttoken alerts: ")
+    said = capsys.readouterr().err
+    assert said == (
+        f"firsttoken alerts: {tmp_path}/file/out/chat.rules.yaml: Not a directory: "
+        "give --out a folder that can be written to\n"
+    )
+
+
+def test_an_empty_name_is_no_folder(
+    tmp_path: Path, slo: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["build", "--slo", slo, "--out", ""]) == 2
+    assert capsys.readouterr().err == "firsttoken alerts: --out names no folder: write --out rules/\n"
+    assert not list(tmp_path.glob("*.rules.yaml"))
+
+
+def test_an_empty_variable_counts_as_not_set(tmp_path: Path, slo: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIRSTTOKEN_PAGE_WEBHOOK", "")
+    assert main(["build", "--slo", slo, "--out", str(tmp_path / "out")]) == 0
+    made = yaml.safe_load((tmp_path / "out" / "alertmanager.yaml").read_text())
+    assert "pagerduty_configs" in made["receivers"][0]
 
 
 @pytest.mark.tools

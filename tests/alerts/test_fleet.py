@@ -7,7 +7,7 @@ import pytest
 
 from alerts.annotations import Links
 from alerts.fleet import FLEET, fleet_groups
-from slo.objective import NAME
+from slo.fields import NAME
 from tests.alerts.support import firing, promtool_test, spec, tool, yaml_text
 
 pytestmark = pytest.mark.tools

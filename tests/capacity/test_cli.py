@@ -115,14 +115,26 @@ async def test_a_target_that_does_not_answer_is_named() -> None:
     assert len(err.splitlines()) == 1
 
 
+NOBODY = ["--target", "http://127.0.0.1:1"]
+"""Nobody answers there, and nobody is asked before the flags are as they should be."""
 USAGE = {
     "no target": ([], "--target is missing"),
     "a target that is none": (["--target", "here"], "write http://HOST:PORT"),
-    "a rate of nothing": (["--target", "http://h", "--model", "m", "--rate", "0"], "rate is 0: it must be above 0"),
+    "a rate of nothing": ([*NOBODY, "--rate", "0"], "--rate 0: must be above 0"),
+    "a rate that is no number": ([*NOBODY, "--rate", "nan"], "--rate nan: must be above 0"),
+    "a load without an end": ([*NOBODY, "--seconds", "inf"], "--seconds inf: must be above 0"),
+    "a gap that is even and a rate that is none": ([*NOBODY, "--schedule", "fixed", "--rate", "-1"], "--rate -1: must"),
+    "no room in flight": ([*NOBODY, "--max-in-flight", "0"], "--max-in-flight 0: must be at least 1"),
+    "no patience": ([*NOBODY, "--timeout", "nan"], "--timeout nan: must be above 0"),
+    "a prompt of nothing": (
+        [*NOBODY, "--input", "0"],
+        "--input 0 is no length: write N or LOW-HIGH, from 1 to 1000000",
+    ),
+    "an answer that shrinks": ([*NOBODY, "--output", "5-1"], "--output 5-1 is no length: write N or LOW-HIGH"),
     "a length that is none": (["--target", "http://h", "--model", "m", "--input", "x"], "--input x is no length"),
     "a weight that is none": (["--target", "http://h", "--model", "m=x"], "'x' is no weight"),
     "a report that can't be written": (
-        ["--target", "http://h", "--model", "m", "--json", "/no/such/folder/x"],
+        [*NOBODY, "--json", "/no/such/folder/x"],
         "--json /no/such/folder/x cannot be written: there is no folder /no/such/folder",
     ),
 }

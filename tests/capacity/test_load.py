@@ -4,6 +4,7 @@ Waits are long and bounds are wide: what is asserted holds on a machine that is 
 """
 
 import asyncio
+import math
 
 import pytest
 
@@ -169,7 +170,14 @@ async def test_the_class_can_be_left_out() -> None:
     assert "x-firsttoken-class" not in server.heads[0]
 
 
-@pytest.mark.parametrize(("at_once", "timeout_s"), [(0, 1.0), (1, 0.0)])
-def test_limits_that_let_nothing_through_are_refused(at_once: int, timeout_s: float) -> None:
-    with pytest.raises(WorkloadError, match="max-in-flight must be at least 1"):
+@pytest.mark.parametrize(
+    ("at_once", "timeout_s", "said"),
+    [
+        (0, 1.0, "--max-in-flight 0: must be at least 1"),
+        (1, 0.0, "--timeout 0: must be above 0"),
+        (1, math.nan, "--timeout nan: must be above 0"),
+    ],
+)
+def test_limits_that_let_nothing_through_are_refused(at_once: int, timeout_s: float, said: str) -> None:
+    with pytest.raises(WorkloadError, match=said):
         Limits(at_once, timeout_s)

@@ -44,3 +44,11 @@ def test_no_two_results_go_to_one_file(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=r"^--png \S+ is the file of --html too: name two$"):
         reports(named("--html", one, "--png", beside))
     assert reports(named("--json", "/dev/null", "--html", "/dev/null")).html == Path("/dev/null")
+
+
+@pytest.mark.parametrize("read", ["trace", "workload", "capacity"])
+def test_no_result_takes_the_place_of_what_it_comes_from(tmp_path: Path, read: str) -> None:
+    args = named("--json", f"{tmp_path}/a")
+    setattr(args, read, f"{tmp_path}/a")
+    with pytest.raises(WorkloadError, match=rf"^--json \S+/a is the file of --{read} too: name two$"):
+        reports(args)

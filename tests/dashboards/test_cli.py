@@ -25,7 +25,10 @@ def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def build(*flags: str | Path) -> int:
-    return main(["build", *map(str, flags)])
+    try:
+        return main(["build", *map(str, flags)])
+    except SystemExit as usage:
+        return int(usage.code or 0)
 
 
 NAMES = ("capacity", "gpu", "incidents", "kv-cache", "latency", "slo-overview", "telemetry-health")
@@ -95,7 +98,10 @@ def test_a_second_build_replaces_the_first(tmp_path: Path, slo: Path) -> None:
 REFUSED = {
     "an unknown key, with its place": (["--slo", "{bad}", "--out", "{out}"], "bad.yaml:2:1: "),
     "a spec that is not there": (["--slo", "{dir}/none.yaml", "--out", "{out}"], "none.yaml:1:1: cannot be read"),
-    "a folder that cannot be made": (["--slo", "{slo}", "--out", "{slo}/x"], "slo.yaml/x: Not a directory: give --out"),
+    "a folder that cannot be made": (
+        ["--slo", "{slo}", "--out", "{slo}/x"],
+        "slo.yaml/x/slo-overview.json: Not a directory: give",
+    ),
     "a datasource that is none": (["--slo", "{slo}", "--out", "{out}", "--datasource", "influx"], "use prometheus, "),
     "an interval that is none": (
         ["--slo", "{slo}", "--out", "{out}", "--scrape-interval", "5"],
@@ -106,6 +112,7 @@ REFUSED = {
         "no service other in slo.yaml: use chat",
     ),
     "no place to write to": (["--slo", "{slo}"], "--out"),
+    "an empty place to write to": (["--slo", "{slo}", "--out", ""], "--out names no folder: write --out grafana/"),
     "a flag that is none": (["--slo", "{slo}", "--out", "{out}", "--color", "red"], "--color"),
 }
 
@@ -121,7 +128,7 @@ def test_it_refuses_with_one_clear_line_and_writes_nothing(
     printed = capsys.readouterr()
     assert said in printed.err
     assert printed.out == ""
-    assert all(line.startswith("firsttoken dashboards: ") for line in printed.err.splitlines())
+    assert all(line.startswith("firsttoken dashboards") for line in printed.err.splitlines())
     assert not (tmp_path / "out").exists()
 
 

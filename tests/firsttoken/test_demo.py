@@ -77,6 +77,7 @@ def test_somebody_elses_folder_is_exit_2_and_untouched(tmp_path: Path, capsys: p
 
 def test_the_environment_stands_in_for_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIRSTTOKEN_DIR", str(tmp_path))
+    monkeypatch.setenv("FIRSTTOKEN_INCIDENT", "")  # an empty variable counts as not set
     monkeypatch.setenv("FIRSTTOKEN_SECONDS", "7")
     assert main([]) == 2
 

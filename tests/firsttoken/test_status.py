@@ -37,6 +37,8 @@ def test_the_url_may_hold_the_path_or_a_slash() -> None:
 def test_the_environment_may_name_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     with serve(answers(objective())) as (url, _):
         monkeypatch.setenv("FIRSTTOKEN_URL", url)
+        monkeypatch.setenv("FIRSTTOKEN_INTERVAL", "")  # an empty variable counts as not set
+        monkeypatch.setenv("FIRSTTOKEN_SERVICE", "")
         assert main([]) == 0
 
 

@@ -63,6 +63,14 @@ def test_tiers_that_do_little_good_are_warned_of(text: str, per_s: str | None, e
     assert [warning.split(": give ")[0].split(": lower ")[0] for warning in found] == expected
 
 
+def test_a_label_that_alerts_have_already_is_warned_of() -> None:
+    (spec,) = parse(SPEC.replace("threshold: 500ms", "threshold: 500ms, labels: {cost_centre: a, severity: high}"))
+    said = [warning for warning in warnings(spec) if warning.startswith("label ")]
+    assert said == [
+        "label severity of objective ttft is one that alerts have already, and alerts build refuses it: rename it"
+    ]
+
+
 def test_a_row_has_a_cell_under_each_heading() -> None:
     (objective,) = parse(WHOLE)[0].objectives
     for per_s in (None, Decimal(1)):

@@ -141,7 +141,28 @@ FAULTS = [
     (f"signal: availability, target: 99, {TIER}1h, short: 2h}}]}}", "short", ".alerts.tiers[0].short",
      "must not be longer than long, which is 1h"),
     ("signal: availability, target: 99, alerts: {min_bad_events: 0}", "min_bad_events", ".alerts.min_bad_events",
-     "0: input should be greater than or equal to 1"),
+     "0 is too small: 1 is the least"),
+    ("signal: availability, target: 99, alerts: {min_bad_events: 1.5}", "min_bad_events", ".alerts.min_bad_events",
+     "1.5 is not a whole number"),
+    ("signal: availability, target: 99, alerts: {tiers: []}", "tiers", ".alerts.tiers",
+     "is empty: write at least 1, or remove it"),
+    ("signal: availability, target: 99, labels: {a b: c}", "a b", ".labels.a b",
+     "'a b' is no label name: use letters, digits and underscore"),
+    ("signal: availability, target: 99, labels: {cost: 1}", "cost", ".labels.cost",
+     "1 is not text: put it in quotes"),
+    ("signal: availability, target: 99, labels: {cost: [1]}", "cost", ".labels.cost",
+     "a list is not text: put it in quotes"),
+    ("signal: availability, target: 99, match: {model: ''}", "model", ".match.model",
+     "is empty: write some text, or remove it"),
+    ("signal: availability, target: [1]", "target", ".target",
+     "a list is not a share: write a percentage, as 95, 99.9 or 99.9%"),
+    ("signal: availability, target: 99, match: {prompt_bytes: <0}", "prompt_bytes", ".match.prompt_bytes",
+     "'<0' is no range of sizes: write <16k, >=16k or 16k..64k"),
+    ("signal: availability, target: 99, owner: on", "owner", ".owner",
+     "true is not a name: write one, in quotes where it is a word of YAML"),
+    (f"signal: ttft, target: 95, threshold: {'9' * 400}s", "threshold", ".threshold", f"{'9' * 57}... {DURATION}"),
+    ("signal: queue, target: 95, threshold: 1e999999999", "threshold", ".threshold",
+     "1e999999999 is not a number: write 0 or more, as 10 or 2.5"),
 ]  # fmt: skip
 
 
@@ -188,15 +209,17 @@ STEP = "{budget_left: 50%, do: stop}"
         (f"service: s\nobjectives:\n  - {ANSWERED}\n  - {ANSWERED}\n",
          "slo.yaml:4:6: objectives[1].name: objective a stands twice: rename one"),
         ("service: s\nobjectives: []\n",
-         "slo.yaml:2:1: objectives: Tuple should have at least 1 item after validation, not 0"),
+         "slo.yaml:2:1: objectives: is empty: write at least 1, or remove it"),
         (f"objectives:\n  - {ANSWERED}\n", "slo.yaml:1:1: service: missing: it must be given"),
+        (f"service:\nobjectives:\n  - {ANSWERED}\n",
+         "slo.yaml:1:1: service: null is not a name: write one, in quotes where it is a word of YAML"),
         ("", "slo.yaml:1:1: an empty file: write service: and objectives:"),
         (f"service: s\nclasses: [synthetic]\nobjectives: [{ANSWERED}]\n",
          "slo.yaml:2:1: classes: synthetic always exists and is never judged: remove it"),
         (f"service: s\nobjectives:\n  - {ANSWERED[:-1]}, policy: [{STEP}, {STEP}]}}\n",
          "slo.yaml:3:49: objectives[0].policy: two steps share a budget_left: make one of them"),
     ],
-    ids=["name twice", "no objective", "no service", "empty", "synthetic", "a step twice"],
+    ids=["name twice", "no objective", "no service", "service without a name", "empty", "synthetic", "a step twice"],
 )  # fmt: skip
 def test_a_faulty_whole_is_refused(text: str, said: str) -> None:
     assert faults(text) == [said]
@@ -267,15 +290,21 @@ def test_files_and_folders_are_read_and_each_service_once(tmp_path: Path) -> Non
     [
         (lambda p: None, "cannot be read: No such file or directory"),
         (lambda p: p.mkdir(), "a folder without a .yaml file"),
-        (lambda p: p.write_bytes(b"\xff\xfe\x00"), "not UTF-8 text"),
+        (lambda p: p.write_bytes(b"\xff\xfe\x00"), "not UTF-8 text: save it as that"),
+        (lambda p: p.symlink_to(p), "cannot be read: Too many levels of symbolic links"),
     ],
-    ids=["missing", "empty folder", "binary"],
+    ids=["missing", "empty folder", "binary", "a link to itself"],
 )
 def test_a_file_that_cannot_be_read_is_a_problem_like_any_other(tmp_path: Path, make: object, said: str) -> None:
     path = tmp_path / "slo.yaml"
     make(path)  # type: ignore[operator]
     with pytest.raises(SpecError, match=said):
         load([path])
+
+
+def test_a_name_that_no_file_can_have_is_a_problem_too() -> None:
+    with pytest.raises(SpecError, match="cannot be read: File name too long"):
+        load(["x" * 300])
 
 
 def test_two_services_may_share_a_file() -> None:

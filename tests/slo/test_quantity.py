@@ -32,6 +32,28 @@ def test_what_is_no_duration_is_refused_with_an_example(text: object) -> None:
         quantity.duration_s(text)
 
 
+def test_a_duration_fits_where_nanoseconds_are_counted_in_64_bits() -> None:
+    assert quantity.duration_s("10000d") * 10**9 < 2**63
+    with pytest.raises(QuantityError, match="10001d is too long: a duration is at most 10000d"):
+        quantity.duration_s("10001d")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        (True, "true"),
+        ([Decimal(1)], "a list"),
+        ({"a": 1}, "a mapping"),
+        (Decimal("1.50"), "1.50"),
+        ("x" * 60, "x" * 60),
+        ("x" * 61, "x" * 57 + "..."),
+    ],
+)
+def test_a_wrong_value_is_shown_as_yaml_has_it_and_on_one_line(value: object, text: str) -> None:
+    assert quantity.shown(value) == text
+
+
 def test_a_window_is_whole_seconds() -> None:
     assert quantity.whole_seconds("90s") == 90
     with pytest.raises(QuantityError, match="whole number of seconds"):
@@ -79,7 +101,7 @@ def test_what_is_no_size_is_refused(text: str) -> None:
         quantity.size_bytes(text)
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "-1", "x", ""])
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "-0", "x", "", "1e9", "9" * 16, "٣"])
 def test_a_number_is_finite_and_not_negative(text: str) -> None:
     with pytest.raises(QuantityError, match="number"):
         quantity.number(text)
@@ -147,7 +169,15 @@ def test_a_rate_is_read_with_its_unit_of_time(text: str, rate: str) -> None:
     assert round(quantity.per_second(text), 10) == Decimal(rate)
 
 
-@pytest.mark.parametrize("text", ["600", "600/", "/h", "600/w", "0/h", "-1/s", ""])
+def test_a_small_number_is_read_as_it_was_written() -> None:
+    small = Decimal("0.00000001")
+    assert "E" in str(small)
+    assert quantity.number(small) == small
+    with pytest.raises(QuantityError, match=r"write 0\.000001% or 0\.00000001%"):
+        quantity.share(small)
+
+
+@pytest.mark.parametrize("text", ["600", "600/", "/h", "600/w", "0/h", "-1/s", "", "1000001/s", "9" * 400 + "/h"])
 def test_what_is_no_rate_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(QuantityError, match="rate"):
         quantity.per_second(text)

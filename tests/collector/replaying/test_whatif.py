@@ -9,7 +9,8 @@ import pytest
 from collector.errors import RefusedError
 from collector.replaying.replay_past import Read, Untold
 from collector.replaying.whatif import ASKED, Bounded, answered, question
-from slo.objective import NAME, Objective, Spec, parse
+from slo.fields import NAME
+from slo.objective import Objective, Spec, parse
 from tests.collector.replaying.test_replay import Event, past
 from tests.collector.scene import NOW_S, TICK_S
 

@@ -29,7 +29,8 @@ def test_a_latency_has_a_percentile_and_a_state_a_target() -> None:
 
 
 def test_owners_are_owners_and_labels_that_alerts_have_already_are_none() -> None:
-    found = fields(team="llm", tier="gold", severity="critical", **{"cost-centre": "7"})
+    others = {"cost-centre": "7", "burn_tier": "fast", "service": "chat", "größe": "xl"}
+    found = fields(team="llm", tier="gold", severity="critical", **others)
     assert found["owner"] == "llm"
     assert found["labels"] == {"tier": "gold"}
     assert "labels" not in fields(owner="a b")

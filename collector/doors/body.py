@@ -89,13 +89,16 @@ class Unpacking:
         is_whole = self.encoding == "identity" or not self._received or (self._unpacker and self._unpacker.eof)
         if not is_whole:
             self.refuse(RefusedError(400, f"the {self.encoding} body ends too early"))
-        if self._refusal is not None:
-            raise self._refusal
+        try:
+            if self._refusal is not None:
+                raise self._refusal
+        finally:
+            self._refusal = None  # its traceback holds this frame, and so would hold itself and all that came
         return b"".join(self._parts)
 
     def refuse(self, error: RefusedError | UnavailableError) -> None:
         """Keep nothing of the body, for that reason: `finish` raises the first one."""
-        self._refusal = self._refusal or error
+        self._refusal = self._refusal or error.with_traceback(None)
         self._parts.clear()
 
     def _feed(self, chunk: bytes) -> None:

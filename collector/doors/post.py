@@ -61,9 +61,8 @@ class Post:
         try:
             answer = await self._answer(kind, head, receive)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  each is answered, in the sender's own form
-            # Cancelled is what has not come or been committed by the time that the end of the process waits for.
-            fault = UnavailableError(store.STOPPING) if isinstance(error, asyncio.CancelledError) else error
-            refusal = self._reception.refusal(fault)
+            # No name of this frame may keep the error: its traceback holds the frame, and the body with it.
+            refusal = self._reception.refusal(_fault(error))
             answer = reply.refused(refusal, head.spoken)
             headers = _headers(refusal)
         await _send(answer, headers, send)
@@ -140,6 +139,11 @@ def _stepped(unpacking: Unpacking, chunk: bytes, place: Place) -> bool:
             return True
     place.release()
     return False
+
+
+def _fault(error: Exception | asyncio.CancelledError) -> Exception:
+    """Cancelled is what has not come or been committed by the time that the end of the process waits for."""
+    return UnavailableError(store.STOPPING) if isinstance(error, asyncio.CancelledError) else error
 
 
 def _headers(refusal: Refusal) -> list[tuple[bytes, bytes]]:

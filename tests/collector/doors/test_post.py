@@ -1,6 +1,7 @@
 """OTLP over HTTP: what a sender is answered, and that nobody is kept out by another."""
 
 import asyncio
+import gc
 import gzip
 import socket
 import zlib
@@ -19,7 +20,7 @@ from collector.doors import intake, post
 from collector.doors.body import MAX_JSON_BYTES, MAX_UNPACKED_BYTES
 from collector.doors.intake import Reception
 from collector.doors.post import Post
-from collector.errors import UnavailableError
+from collector.errors import PayloadError, RefusedError, UnavailableError
 from collector.keeping.group import Counted
 from tests.collector.support import Running, ask, collector, peak_mib, until
 from tests.collector.told_store import BODY, Told, raises, reception
@@ -294,3 +295,34 @@ def test_the_interface_describes_both_paths(shared: Running) -> None:
         assert set(described["requestBody"]["content"]) == {"application/x-protobuf", "application/json"}
         assert {"200", "400", "408", "413", "415", "503"} == set(described["responses"])
     assert "/api/v1/status" in paths
+
+
+REFUSED = {
+    "bytes that are none": b"\xff" * 1000,
+    "a length beyond the limit": bytes(MAX_UNPACKED_BYTES + 1),
+    "no gzip": b"no gzip",
+    "a gzip that ends too early": gzip.compress(BODY)[:-9],
+    "a database that is away": BODY,
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_of_a_refused_body_nothing_is_kept(case: str) -> None:
+    """An error holds the frames that it came through, and these the body: no cycle may keep it until garbage is looked
+    for, which is seldom."""
+
+    def away() -> Counted:
+        raise UnavailableError("away")
+
+    to = reception(Told(away))
+    packed = {**PROTOBUF, "content-encoding": "gzip"} if "gzip" in case else PROTOBUF
+    posted(to, REFUSED[case], headers=packed)
+    gc.collect()
+    gc.disable()
+    try:
+        (answer,) = posted(to, REFUSED[case], headers=packed)
+        assert answer.status_code >= 400
+        held = [one for one in gc.get_objects() if isinstance(one, PayloadError | RefusedError | UnavailableError)]
+        assert [one for one in held if one.__traceback__ is not None] == []
+    finally:
+        gc.enable()

@@ -9,8 +9,9 @@ and not before an idle engine would give it. Of a queue that is served in turn b
 many are served at once it holds on average (Little's law: as many wait as arrive in the time that they wait). A silence
 longer than any gap of late is expected to last as long again, so that a hung engine is seen in the predictions too.
 
-An answer that does not stream shows no first token. Engines begin in turn: it has left the queue once a stream that
-came after it has a token.
+Engines begin in turn: whoever is overtaken, by the first token of a stream that came later, has left the queue too. So
+does an answer that does not stream, which shows no first token; so does a stream that hangs by itself, or has a prompt
+that takes a minute, while others are served.
 
     verdict        the request                                                    goes on
     -----------    -----------------------------------------------------------    -------
@@ -28,8 +29,8 @@ not act on predictions that were too long; ones that were too short are no reaso
 so, but a margin beyond `GUARD_MARGIN` is none to refuse one. Nobody is refused whom nothing is before: what would have
 changed when they come back? So a queue that has drained is always noticed, and while it does not move there is a probe.
 
-No clock, no socket: times are nanoseconds of one monotonic clock. O(1) for each request (an answer that does not
-stream is passed once), nothing for a token after the first.
+No clock, no socket: times are nanoseconds of one monotonic clock. O(1) for each request (which is overtaken once),
+nothing for a token after the first.
 """
 
 import math
@@ -83,11 +84,13 @@ IN_TIME = Fate("in_time", True, None)
 
 class Queued:
     """One request before the queue, and in it. `promise`: that of a stream which may be judged; of others there is no
-    verdict. `ahead`: how many waited when it came. Of `predicted_s` it would take `idle_s` with nobody ahead;
-    `raw_wait_s` is the rest, not calibrated: neither is there where it was clear that the wait would be short."""
+    verdict. `waits`: until its first token, or its end. `ahead`: how many the queue held when it came. Of
+    `predicted_s` it would take `idle_s` with nobody ahead; `raw_wait_s` is the rest, not calibrated: neither is there
+    where it was clear that the wait would be short."""
 
     __slots__ = (
-        "ahead", "at_ns", "idle_s", "predicted_s", "promise", "raw_wait_s", "size", "streams", "verdict", "waits",
+        "ahead", "at_ns", "idle_s", "is_overtaken", "predicted_s", "promise", "raw_wait_s", "size", "streams",
+        "verdict", "waits",
     )  # fmt: skip
 
     def __init__(self, size: int, at_ns: int, promise: Promise | None, *, streams: bool = True) -> None:
@@ -95,6 +98,7 @@ class Queued:
         self.verdict: Verdict = "in_time"
         self.predicted_s: float | None = None
         self.ahead = 0
+        self.is_overtaken = False
         self.idle_s = self.raw_wait_s = 0.0
 
     @property
@@ -108,20 +112,21 @@ class QueueGuard:
 
     __slots__ = (
         "_begun_ns", "_calibration", "_count", "_drain", "_errors", "_first_size", "_looked_ns", "_mode", "_passed",
-        "_probes", "_size", "_streams", "_token_ns", "_whole", "is_pressed",
+        "_probes", "_room", "_size", "_streams", "_tightest_ns", "_token_ns", "_unasked", "_whole",
     )  # fmt: skip
 
     def __init__(self, mode: Shedding) -> None:
         self._mode = mode
         self._drain, self._calibration, self._errors = Drain(), Calibration(), ErrorRatios()
-        self._streams: OrderedDict[Queued, None] = OrderedDict()  # what waits, in its order
+        self._streams: OrderedDict[Queued, None] = OrderedDict()  # the queue, in its order
         self._whole: OrderedDict[Queued, None] = OrderedDict()  # and of that what does not stream
-        self._count = self._size = 0  # of all that waits, in requests and bytes
+        self._count = self._size = 0  # of all in the queue, in requests and bytes
         self._token_ns = 0  # the newest first token
         self._looked_ns = self._probes = 0  # when the queue was last seen to move or to be probed; probes that wait
         self._begun_ns = self._first_size = 0  # the newest request that met nobody
         self._passed = 0  # first tokens of short waits, of which only some are learnt from
-        self.is_pressed = False  # whether the next request may have to be refused: it is asked about before it goes on
+        self._room, self._unasked = math.inf, 0  # so many may go on before they are asked about; so many have since
+        self._tightest_ns = 0  # the least that any request so far was promised; 0: none was
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -130,9 +135,20 @@ class QueueGuard:
 
     # What happens to requests.
 
+    def asks(self) -> bool:
+        """Whether the next request is to be asked about before it goes on, since it may have to be refused. Many that
+        come at once join only after they have gone on: no more of them than would still be in time."""
+        self._unasked += 1
+        if self._unasked <= self._room:
+            return False
+        self._unasked = 0
+        return True
+
     def join(self, queued: Queued, *, may_refuse: bool = True) -> Queued:
         """A request has come; unless its verdict is `shed`, it waits from now on. `may_refuse`: it has not gone on."""
         ahead = queued.ahead = self._count
+        if self._unasked:
+            self._unasked -= 1
         if queued.promise is not None:
             self._judge(queued, queued.promise)
             if queued.verdict == "shed":
@@ -182,23 +198,29 @@ class QueueGuard:
 
     def _go(self, queued: Queued) -> None:
         queued.waits = False
+        self._probes -= queued.verdict == "probe"
+        if not queued.is_overtaken:
+            self._step_out(queued)
+
+    def _step_out(self, queued: Queued) -> None:
+        """Nobody is behind it any more."""
         self._count -= 1
         self._size -= queued.size
-        if queued.streams:
-            del self._streams[queued]
-            self._probes -= queued.verdict == "probe"
-        else:
-            del self._whole[queued]
+        del (self._streams if queued.streams else self._whole)[queued]
 
     def _learn(self, queued: Queued, at_ns: int) -> None:
         """Learn from a first token, and let go of all that has left the queue with it."""
         depth, requests, size, token_ns = self._count, 1, queued.size, self._token_ns
         self._go(queued)
-        while self._whole and (passed := next(iter(self._whole))).at_ns <= queued.at_ns:
-            self._go(passed)
-            requests, size = requests + 1, size + passed.size
+        for line in (self._whole, self._streams):
+            while line and (overtaken := next(iter(line))).at_ns <= queued.at_ns:
+                self._step_out(overtaken)
+                overtaken.is_overtaken = True
+                requests, size = requests + 1, size + overtaken.size
         if at_ns > token_ns:
             self._token_ns = at_ns
+        if queued.is_overtaken:
+            return  # of the time since the token before it who knows how much was for it
         if token_ns > queued.at_ns:  # another's came while it waited: since then the server was at this one
             self._looked_ns = at_ns
             if queued.predicted_s is None and queued.verdict == "in_time":  # the wait was short: a few will do
@@ -251,32 +273,35 @@ class QueueGuard:
 
     def _judge(self, queued: Queued, promise: Promise) -> None:
         """Say what is to be said of a request before it joins."""
-        idle = self._drain.idle
+        idle, gap_s = self._drain.idle, self._drain.gap_s
         idle_s = queued.idle_s = idle.fixed_s + idle.per_byte_s * queued.size
         if queued.ahead == 0:
-            queued.predicted_s, self.is_pressed = idle_s or None, False
+            queued.predicted_s = idle_s or None
+            self._leave_room(promise, idle_s, wait_s=gap_s, each_s=gap_s)
             return
-        # Of a promise that an idle server breaks the queue is not the cause: one is refused that would break it alone.
-        limit_s = promise.limit_ns / 1e9
-        allowed_s = limit_s - idle_s if idle_s < limit_s else limit_s
-        if self._is_short(queued, allowed_s):
-            self.is_pressed = False
+        allowed_s = _allowed_s(promise.limit_ns, idle_s)
+        # Nearly always it is clear that the wait will be short: then it need not be worked out.
+        at_most_s = (queued.ahead + 1) * gap_s + (queued.at_ns - max(self._begun_ns, self._token_ns)) / 1e9
+        if gap_s > 0 and at_most_s * GUARD_MARGIN <= allowed_s:
+            self._leave_room(promise, idle_s, wait_s=at_most_s, each_s=gap_s)
             return
         raw_s, is_known = self._wait(queued.size, queued.at_ns)
         if raw_s is None:
-            queued.verdict, self.is_pressed = "few", False
+            queued.verdict, self._room = "few", math.inf
             return
         wait_s = raw_s * self._calibration.factor(queued.ahead)
         queued.raw_wait_s, queued.predicted_s = raw_s, idle_s + wait_s
-        self.is_pressed = self._mode == "on" and wait_s * GUARD_MARGIN > allowed_s
+        self._leave_room(promise, idle_s, wait_s=wait_s, each_s=wait_s / (queued.ahead + 1))
         if wait_s * GUARD_MARGIN > allowed_s:
             self._judge_wait(queued, promise, wait_s / allowed_s, is_known=is_known)
 
-    def _is_short(self, queued: Queued, allowed_s: float) -> bool:
-        """Whether it is clear that the wait will be short, as it nearly always is: then it need not be worked out."""
-        gap_s, since_ns = self._drain.gap_s, max(self._begun_ns, self._token_ns)
-        at_most_s = (queued.ahead + 1) * gap_s + (queued.at_ns - since_ns) / 1e9
-        return gap_s > 0 and at_most_s * GUARD_MARGIN <= allowed_s
+    def _leave_room(self, promise: Promise, idle_s: float, *, wait_s: float, each_s: float) -> None:
+        """Behind a wait of `wait_s` so many more may go on unasked that the wait of the last, each of them making it
+        longer by `each_s`, is in time even for the tightest promise and the widest margin."""
+        if self._mode == "on":
+            self._tightest_ns = min(self._tightest_ns or promise.limit_ns, promise.limit_ns)
+            spare_s = _allowed_s(self._tightest_ns, idle_s) / GUARD_MARGIN - wait_s
+            self._room = spare_s / each_s if each_s else math.inf
 
     def _judge_wait(self, queued: Queued, promise: Promise, wait: float, *, is_known: bool) -> None:
         """Say what is to be said of a wait, in units of what is allowed, that is late should a margin make it so."""
@@ -295,5 +320,12 @@ class QueueGuard:
             queued.verdict = "probe" if queued.at_ns - self._looked_ns > unseen_ns else "shed"
 
     def _is_overdue(self, at_ns: int, promise: Promise) -> bool:
-        """Whether the oldest stream that waits has waited too long already: such a queue needs no precedent."""
+        """Whether the oldest stream of the queue has waited too long already: such a queue needs no precedent."""
         return bool(self._streams) and at_ns - next(iter(self._streams)).at_ns > promise.limit_ns
+
+
+def _allowed_s(limit_ns: int, idle_s: float) -> float:
+    """How long a wait may be. Of a promise that an idle server breaks the queue is not the cause: a wait is too long
+    that would break it alone."""
+    limit_s = limit_ns / 1e9
+    return limit_s - idle_s if idle_s < limit_s else limit_s

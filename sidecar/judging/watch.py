@@ -142,11 +142,10 @@ class Watch:
         eye.begin(self, at_ns)
         self._queued = eye.queue(ask, rules, at_ns, may_refuse=self._may_refuse)
 
-    @property
     def may_be_shed(self) -> bool:
-        """Whether `shed` is to be asked before the last of the request goes on."""
+        """Whether `shed` is to be asked before the last of the request goes on; to be called once, then."""
         guard = self._eye.guard
-        return guard is not None and guard.is_pressed
+        return guard is not None and guard.asks()
 
     def shed(self, at_ns: int, body: bytes | None = None) -> Shed | None:
         """As `came` of a whole `body`, or as `held`; and how the queue guard refuses the request, if it does. Never

@@ -56,7 +56,7 @@ class Upload:
     def at_once(self, body: bytes, at_ns: int) -> None:
         """All of a request that is framed by its length, if it has a body: it came whole, at `at_ns`."""
         head, watch = self._head, self._watch
-        if watch is not None and watch.may_be_shed and (shed := watch.shed(at_ns, body)) is not None:
+        if watch is not None and watch.may_be_shed() and (shed := watch.shed(at_ns, body)) is not None:
             self.shed, self.whole = shed, True
             return
         self._sole, self.whole, self._whole_at_ns, self._is_decided = body, True, at_ns, True
@@ -82,7 +82,7 @@ class Upload:
     def end(self, trailers: Headers, at_ns: int) -> None:
         """The last of it came at `at_ns`."""
         watch = self._watch
-        if watch is not None and watch.may_be_shed and (shed := watch.shed(at_ns)) is not None:
+        if watch is not None and watch.may_be_shed() and (shed := watch.shed(at_ns)) is not None:
             self.shed, self.whole = shed, True
             return
         held = self._holding()

@@ -146,23 +146,30 @@ def _place(lines: "queue.Queue[str]", popen: subprocess.Popen[str], errors: list
 
 
 @contextlib.contextmanager
-def engine(answer: bytes | None, *, chunks_s: float = 0.0) -> Iterator[str]:
-    """A server on a thread that gives each request `answer` (None: never), pausing before; its URL."""
-    ended = threading.Event()
+def engine(answer: bytes | None, *, chunks_s: float = 0.0, served: list[bytes] | None = None) -> Iterator[str]:
+    """A server on a thread that gives each request `answer` (None: never), pausing before; its URL. With `served` it
+    takes one at a time, and notes the heads of those that it took."""
+    ended, turn = threading.Event(), threading.Lock()
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             with contextlib.suppress(ConnectionError):
                 while head := self._head():
-                    if length := re.search(rb"(?i)content-length: *(\d+)", head):
-                        self.rfile.read(int(length[1]))
+                    length = re.search(rb"(?i)content-length: *(\d+)", head)
+                    if length is not None and len(self.rfile.read(int(length[1]))) < int(length[1]):
+                        return
                     if not head.startswith(b"POST"):
                         self.wfile.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                     elif answer is None:
                         ended.wait(START_S)
-                    else:
+                    elif served is None:
                         ended.wait(chunks_s)
                         self.wfile.write(answer)
+                    else:
+                        with turn:
+                            served.append(head)
+                            ended.wait(chunks_s)
+                            self.wfile.write(answer)
 
         def _head(self) -> bytes:
             head = b""
@@ -173,6 +180,7 @@ def engine(answer: bytes | None, *, chunks_s: float = 0.0) -> Iterator[str]:
     class Server(socketserver.ThreadingTCPServer):
         allow_reuse_address = True
         daemon_threads = True
+        request_queue_size = 128
 
     with Server(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)

@@ -5,6 +5,8 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from random import Random
 
 import orjson
@@ -12,8 +14,9 @@ import pytest
 
 from sidecar.guarding.queue_guard import Promise, QueueGuard, Shedding
 from sidecar.limits import POOL_PROBATION_S
-from slo.signals import GUARDED, OUTCOMES
+from slo.signals import GUARDED, OUTCOMES, REQUESTS, SLO_EVENTS, Metric
 from tests.sidecar.guarding.queues import Server, poisson, run, steady
+from tests.sidecar.process import engine, sidecar
 from tests.sidecar.rig import (
     CHAT,
     Handler,
@@ -120,6 +123,20 @@ async def test_the_connection_kept_for_it_serves_the_next() -> None:
         assert rig.behind.connections == connections
 
 
+@on_a_loop
+async def test_of_many_at_once_before_an_idle_server_those_that_would_be_late_are_refused() -> None:
+    async def handle(_: Received, __: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(60)
+
+    async with proxied(handle, objectives=spec(TTFT, ANSWERED)) as rig, contextlib.AsyncExitStack() as clients:
+        rig.eye.guard = seasoned("on")
+        for _ in range(60):
+            _, writer = await clients.enter_async_context(rig.client())
+            writer.write(chat())
+        await until(lambda: sum(rig.outcomes().values()) + len(rig.behind.requests) == 60)
+        assert rig.outcomes()["rejected"] >= 60 - DEEP
+
+
 @pytest.mark.parametrize("framing", ["a length", "chunks"])
 def test_a_body_in_pieces_is_refused_with_its_last(framing: str) -> None:
     @on_a_loop
@@ -203,6 +220,39 @@ async def test_without_a_guard_nothing_is_said() -> None:
         assert [ended.predicted_ttft_s for ended in rig.ended] == [None]
 
 
+def test_of_several_workers_each_refuses_and_the_page_agrees_with_the_clients(tmp_path: Path) -> None:
+    objectives = f"  - {TTFT.replace('1s', '200ms')}\n  - {ANSWERED}\n"
+    (tmp_path / "slo.yaml").write_text(f"service: chat\nobjectives:\n{objectives}")
+    served: list[bytes] = []
+    statuses: Counter[int] = Counter()
+    with (
+        engine(completion("a"), chunks_s=0.02, served=served) as url,
+        sidecar(url, "--workers", "2", "--shed", "on", "--gpu", "off", cwd=tmp_path) as process,
+        ThreadPoolExecutor(40) as clients,
+    ):
+        end_s = time.monotonic() + 60
+        while statuses[503] < 40 and time.monotonic() < end_s:  # queues of many lengths, until both know the server
+            for many in (8, 16, 40):
+                statuses.update(clients.map(lambda _: process.ask()[0], range(many)))
+        page = process.metrics()
+
+    def counted(metric: Metric, *labels: str) -> float:
+        named = [(set(name.split()), value) for name, value in page.items() if name.startswith(metric.prometheus)]
+        return sum(value for name, value in named if name >= set(labels))
+
+    asked, refused = statuses.total(), statuses[503]
+    assert statuses == {200: asked - refused, 503: refused}
+    assert refused >= 40
+    assert len(served) == asked - refused, "no refused request reached the server"
+    assert counted(REQUESTS, "outcome=ok") == asked - refused
+    assert counted(REQUESTS, "outcome=rejected") == counted(GUARDED, "verdict=shed") == refused
+    assert counted(GUARDED) == asked
+    assert counted(SLO_EVENTS, "objective=answered", "result=bad") == refused, "the refused stay in the SLI"
+    assert counted(SLO_EVENTS, "objective=answered", "result=good") == asked - refused
+    assert counted(SLO_EVENTS, "objective=ttft") == asked
+    assert counted(SLO_EVENTS, "objective=ttft", "result=bad") >= refused
+
+
 def answer() -> Handler:
     async def handle(_: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(completion("a", "b"))
@@ -219,7 +269,7 @@ async def test_a_fault_of_the_guard_refuses_nobody() -> None:
 
     async with proxied(answer(), objectives=spec(TTFT)) as rig:
         rig.eye.guard = Broken("on")
-        rig.eye.guard.is_pressed = True
+        rig.eye.guard._room = 0
         assert (await rig.ask(chat())).line == "HTTP/1.1 200 OK"
         assert set(rig.outcomes()) <= set(OUTCOMES)
         assert rig.outcomes() == {"ok": 1}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.guarding.queue_guard import MAX_DOUBLINGS, Promise, Queued, QueueGuard, Shedding, Verdict, loosest
-from sidecar.limits import GUARD_RETRY_S
+from sidecar.limits import GUARD_MARGIN, GUARD_RETRY_S
 from tests.sidecar.guarding.queues import (
     Met,
     Server,
@@ -208,11 +208,51 @@ def test_probes_are_no_further_apart_than_a_limit() -> None:
 # The way of one request.
 
 
+def test_of_many_at_once_only_those_go_on_unasked_that_would_still_be_in_time() -> None:
+    guard = warm("on")
+    ask(guard, 100.0)
+    unasked = 0
+    while not guard.asks():
+        unasked += 1
+    assert (unasked + 1) * 0.1 * GUARD_MARGIN <= 0.9 < (unasked + 3) * 0.1 * GUARD_MARGIN
+    unknown = QueueGuard("on")
+    ask(unknown, 1.0)
+    assert not any(unknown.asks() for _ in range(1000)), "nobody is refused by a guard that has seen nothing"
+
+
+def test_in_shadow_nobody_is_asked() -> None:
+    guard = warm("shadow")
+    for number in range(100):
+        ask(guard, 100 + number / 1000)
+        assert not guard.asks()
+
+
+def test_of_two_promises_the_tighter_one_says_who_is_asked() -> None:
+    guard = warm("on")
+    ask(guard, 100.0)
+    ask(guard, 100.0, Promise(100 * S, 0.95))
+    assert [guard.asks(), guard.asks()].count(True) >= 1
+
+
+@pytest.mark.parametrize("mode", ["on", "shadow"])
+def test_a_stream_that_hangs_by_itself_makes_nobody_late(mode: Shedding) -> None:
+    server, guard = Server(steady(0.4), slots=8), QueueGuard(mode)
+    met: list[Met] = []
+    for begun_s in range(0, 200, 20):
+        stuck = ask(guard, begun_s)
+        times = [begun_s + at_s for at_s in poisson(8, 19.9, Random(begun_s))]
+        met += run(guard, server, times, promise=WITHIN_1_S, seed=begun_s)
+        guard.first_token(stuck, (begun_s + 20) * S)
+    assert all(one.waited_s is not None and one.waited_s < 1 for one in met)
+    assert {one.queued.verdict for one in met} <= {"in_time", "few"}
+    assert share(met, "few") < 0.05
+
+
 def test_answers_that_do_not_stream_leave_the_queue_with_a_later_stream() -> None:
     guard = QueueGuard("shadow")
     whole = [ask(guard, at_s, None, streams=False) for at_s in (1.0, 2.0, 4.0)]
     guard.first_token(ask(guard, 3.0), 5 * S)
-    assert [one.waits for one in whole] == [False, False, True]
+    assert [one.is_overtaken for one in whole] == [True, True, False]
     guard.leave(whole[2], 6 * S)
     assert ask(guard, 7.0).ahead == 0
 
@@ -278,7 +318,7 @@ def test_whatever_happens_the_queue_is_what_has_not_left_it(storm: list[tuple[in
         if what in ("ask", "whole", "synthetic"):
             promise = WITHIN_1_S if what == "ask" else None
             queued = guard.join(Queued(place, at_ns, promise, streams=what != "whole"))
-            assert queued.ahead == sum(one.waits for one in alive)
+            assert queued.ahead == sum(one.waits and not one.is_overtaken for one in alive)
             assert 0 <= (queued.predicted_s or 0) < float("inf")
             assert queued.promise is None or 1 <= queued.retry_s <= GUARD_RETRY_S
             alive.append(queued)

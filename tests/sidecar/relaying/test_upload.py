@@ -17,10 +17,12 @@ class Watched:
 
     asks: bool = False
     asked: bytes = b""
-    may_be_shed: bool = False
     traceparent: bytes = b"00-0-0-01"
     seen: bytes = b""
     held_at_ns: int | None = None
+
+    def may_be_shed(self) -> bool:
+        return False
 
     def body(self, data: bytes) -> None:
         self.seen += data

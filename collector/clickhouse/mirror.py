@@ -63,8 +63,9 @@ class Mirror:
         self._database, self._engine, self._origin, self._clock = database, engine, origin, clock
         self._numbers: dict[str, int] = {}
 
-    async def send(self, *, since_s: int = 0) -> Sent:
-        """Send what is missing of the time since then. Raises `UnavailableError` or `UnusableDatabaseError`."""
+    async def send(self, *, since_s: int = 0, stopped: Callable[[], bool] = lambda: False) -> Sent:
+        """Send what is missing of the time since then, or until it is `stopped`. Raises `UnavailableError` or
+        `UnusableDatabaseError`."""
         sent = Sent()
         self._numbers = self._acknowledged()
         reach = await self._read(_reach)
@@ -74,14 +75,17 @@ class Mirror:
             await self._send_instances(sent)
             oldest_s = now_s - KEPT_S + MARGIN_S
             for block in blocks(max(first_s, since_s, oldest_s), last_s + 1, now_s=now_s):
+                if stopped():
+                    break
                 await self._send_block(block, sent)
         return sent
 
     def tell(self, specs: Sequence[Spec]) -> None:
         """Have ClickHouse judge by these objectives."""
-        rows = promises.rows(specs, written_s=int(self._clock()))
-        if not promises.told(rows, self._engine.ask(questions.objectives())):
-            self._engine.insert(OBJECTIVE, rows, token=f"objectives {self._clock()}")
+        judging = self._engine.ask(questions.objectives())
+        rows = promises.rows(specs, written_s=max(int(self._clock()), promises.latest_s(judging) + 1))
+        if not promises.told(rows, judging):
+            self._engine.insert(OBJECTIVE, rows, token=None)
 
     async def _send_block(self, block: Block, sent: Sent) -> None:
         held = await self._read(lambda connection: [_totals(connection, one, block) for one in RELATIONS])
@@ -103,7 +107,8 @@ class Mirror:
         if missing.rows:
             number = self._numbers.get(of.name, 0) + 1
             self._engine.insert(of.table, missing.rows, token=f"{self._origin} {of.name} {number}")
-            self._engine.insert(MIRRORED, [(self._origin, of.name, number)], token=f"{self._origin} {of.name} {number}")
+            # To say that twice changes nothing; and it must be said anew where people emptied the tables.
+            self._engine.insert(MIRRORED, [(self._origin, of.name, number)], token=None)
             self._numbers[of.name] = number
             sent.rows[of.name] = sent.rows.get(of.name, 0) + len(missing.rows)
 
@@ -115,7 +120,7 @@ class Mirror:
         known = set(self._engine.ask(f"SELECT {_merged(names)} FROM {INSTANCE.name} GROUP BY {_keys()}"))
         rows = sorted(set(held) - known)
         if rows:
-            self._engine.insert(INSTANCE, rows, token=f"{self._origin} instance {self._clock()}")
+            self._engine.insert(INSTANCE, rows, token=None)
             sent.rows[INSTANCE.name] = len(rows)
 
     def _acknowledged(self) -> dict[str, int]:

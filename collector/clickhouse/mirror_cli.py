@@ -7,6 +7,7 @@ cannot be used.
 """
 
 import asyncio
+import math
 import os
 import signal
 import sys
@@ -123,11 +124,11 @@ def _clickhouse(url: str | None, file: str | None, typed: Sequence[str]) -> str:
             raise UsageError(f"--clickhouse-file {file} cannot be read: {error}") from None
     if url is None:
         raise UsageError("--clickhouse URL is missing: write clickhouse://user@host:8123/database")
-    if has_password(url) and any(url in word for word in typed):
+    if has_password(checked(url)) and any(url in word for word in typed):
         raise UsageError(
             "--clickhouse holds a password: put the URL into a file (--clickhouse-file) or the environment"
         )
-    return checked(url)
+    return url
 
 
 async def _run(wanted: Settings) -> None:
@@ -146,7 +147,7 @@ async def _run(wanted: Settings) -> None:
 async def _send_all(mirror: Mirror, stop: asyncio.Event) -> None:
     """Send until nothing is missing: what an insert of a mirror before this one was given for is found then."""
     while not stop.is_set():
-        sent = await mirror.send()
+        sent = await mirror.send(stopped=stop.is_set)
         print(f"sent {sent}", flush=True)
         if not sent.total:
             return
@@ -154,16 +155,17 @@ async def _send_all(mirror: Mirror, stop: asyncio.Event) -> None:
 
 async def go_on(mirror: Mirror, stop: asyncio.Event, *, every_s: float) -> None:
     """Send what is new until a signal. What was there once and is away now is waited for."""
-    looked_s = [0.0] * len(LOOKS)
+    looked_s = [-math.inf] * len(LOOKS)  # by a clock that nobody sets
     voice = _Voice()
     while not stop.is_set():
-        now_s = time.time()
+        now_s = time.monotonic()
         due = next(place for place, (often_s, _) in enumerate(LOOKS) if now_s - looked_s[place] >= often_s)
         far_s = LOOKS[due][1]
         try:
-            sent = await mirror.send(since_s=0 if far_s is None else int(now_s) - far_s)
+            since_s = 0 if far_s is None else int(time.time()) - far_s
+            sent = await mirror.send(since_s=since_s, stopped=stop.is_set)
         except (UnavailableError, UnusableDatabaseError) as error:
-            if isinstance(error, UnusableDatabaseError) and not any(looked_s):
+            if isinstance(error, UnusableDatabaseError) and looked_s[-1] == -math.inf:
                 raise
             voice.tell(f"{error}: tried again every {every_s:g} s")
         else:

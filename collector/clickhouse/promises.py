@@ -23,6 +23,11 @@ def told(wanted: Sequence[Row], judging: Iterable[Row]) -> bool:
     return {_undated(row) for row in wanted} == {_undated(row) for row in judging if row[_SERVICE] in services}
 
 
+def latest_s(judging: Iterable[Row]) -> int:
+    """When the newest of the rows that the engine judges by was written, by whoever's clock."""
+    return max((row[_WRITTEN] for row in judging), default=0)
+
+
 def pattern(glob: str | None) -> str:
     """The regular expression, in RE2's words, that matches what `fnmatch` says a glob does; all names for none."""
     return "" if glob is None else f"\\A(?s:{''.join(_translated(glob))})\\z"

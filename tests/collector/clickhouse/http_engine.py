@@ -32,9 +32,11 @@ _OF_HTTP = {
 
 @dataclass
 class Served:
-    """The server: where it listens, and each request's settings by the text of its query."""
+    """The server: where it listens, and each request's settings by the text of its query. One that `is_silent` says
+    200 and nothing else, as what stands before a server may."""
 
     port: int = 0
+    is_silent: bool = False
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
 
@@ -57,6 +59,8 @@ def served(engine_url: str, *, user: str, password: str) -> Iterator[Served]:
             query = given.get("query") or (body if not block else statement).decode()
             settings = {name: value for name, value in given.items() if name not in _OF_HTTP and name[:6] != "param_"}
             one.asked.append((query, settings))
+            if one.is_silent:
+                return self._answer(200, b"")
             try:
                 with lock:
                     self._answer(200, self._performed(query, given, settings, block))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from collector.clickhouse import engine
-from collector.clickhouse.engine import Engine, checked, opened, without_password
+from collector.clickhouse.engine import Engine, checked, has_password, opened, without_password
 from collector.clickhouse.tables import SLO_COUNT
 from collector.errors import UnavailableError, UnusableDatabaseError, UsageError
 from tests.collector.clickhouse.http_engine import served
@@ -36,6 +36,43 @@ def test_a_url_of_another_kind() -> None:
     with pytest.raises(UsageError, match="write clickhouse://user@host:8123/database"):
         checked("postgresql://host/name")
     assert checked("https://host/db") == "https://host/db"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "clickhouse://me:pw/secret@host:8123/db",
+        "clickhouse://me:8123/secret@host:8123/db",
+        "clickhouse://me:1?secret@host:8123/db",
+        "clickhouse://me:1#secret@host:8123/db",
+        "clickhouse://me:secret@[host/db",
+        "clickhouse:me:secret@host",
+        "clickhouse://me:secret@host:port/db",
+        "clickhouse:///secret",
+        "secret://me:secret@host/db",
+    ],
+)
+def test_a_url_that_cannot_be_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(UsageError, match="%2F for /") as told:
+        checked(url)
+    assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["clickhouse://me:pw@host/db", "https://host/db?password=pw", "https://h/d?access_token=t"]
+)
+def test_who_sees_a_password_anywhere_in_a_url_can_use_it(url: str) -> None:
+    assert has_password(url)
+
+
+def test_a_fault_is_told_in_the_same_words_each_time(closed_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for _ in range(2):
+        with pytest.raises(UnusableDatabaseError) as fault, opened(f"clickhouse://127.0.0.1:{closed_port}/db"):
+            pass
+        told.append(str(fault.value))
+    assert told[0] == told[1]
+    assert capsys.readouterr().err == "", "what the client has to say is in the error"
 
 
 @pytest.mark.parametrize(
@@ -74,6 +111,39 @@ def test_a_database_without_the_tables_is_told_where_they_come_from(clickhouse_u
     with pytest.raises(UnusableDatabaseError, match="collector schema --dialect clickhouse"), opened(clickhouse_url):
         pass
     asyncio.run(asyncio.sleep(0))
+
+
+@pytest.mark.clickhouse
+def test_an_insert_without_a_token_is_there_each_time_even_where_people_deleted_it(clickhouse: Engine) -> None:
+    for _ in range(2):
+        clickhouse.insert(SLO_COUNT, [ROW], token=None)
+        assert list(clickhouse.ask("SELECT sum(good) FROM slo_count")) == [(3,)]
+        clickhouse.run("ALTER TABLE slo_count DELETE WHERE true SETTINGS mutations_sync = 2")
+
+
+@pytest.mark.clickhouse
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("DROP COLUMN periodic", "no column instance.periodic of type SimpleAggregateFunction"),
+        ("MODIFY COLUMN periodic Int64", "no column instance.periodic of type SimpleAggregateFunction"),
+    ],
+)
+def test_tables_of_another_make_are_not_filled(clickhouse_url: str, clickhouse: Engine, change: str, told: str) -> None:
+    clickhouse.run(f"ALTER TABLE instance {change} SETTINGS mutations_sync = 2")
+    with pytest.raises(UnusableDatabaseError, match=told), opened(clickhouse_url):
+        pass
+
+
+@pytest.mark.clickhouse
+def test_an_answer_that_broke_off_is_not_taken_for_one_without_rows(clickhouse_url: str, clickhouse: Engine) -> None:
+    nothing = "SELECT good FROM slo_count"
+    with served(clickhouse_url, user="me", password="pw") as server:  # noqa: SIM117  the server first
+        with opened(f"clickhouse://me:pw@127.0.0.1:{server.port}/default") as one:
+            assert list(one.ask(nothing)) == []
+            server.is_silent = True
+            with pytest.raises(UnavailableError, match="broke off"):
+                one.ask(nothing)
 
 
 @pytest.mark.clickhouse

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from collector.clickhouse import questions
 from collector.clickhouse.engine import Engine, Row, parameters
 from collector.clickhouse.mirror import Mirror
 from collector.clickhouse.tables import TABLES, EngineTable
@@ -157,7 +158,7 @@ class Broken:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def insert(self, table: EngineTable, rows: list[Row], *, token: str) -> None:
+    def insert(self, table: EngineTable, rows: list[Row], *, token: str | None) -> None:
         self._count += 1
         how = self._breaks(self._count, table.name)
         if how == "late":
@@ -240,6 +241,42 @@ def test_a_database_restored_from_a_backup_is_told_of_and_left_alone(tmp_path: P
     sent = asyncio.run(mirror(database, clickhouse).send())
     assert sent.fallen > 0
     assert totals(clickhouse) == before
+
+
+def test_what_people_deleted_is_sent_again(tmp_path: Path, clickhouse: Engine) -> None:
+    """The tables remember the tokens of what is there no more."""
+    database = f"sqlite:///{tmp_path}/firsttoken.db"
+    counted(database, moments=12)
+    asyncio.run(mirror(database, clickhouse).send())
+    for name in (*totals(clickhouse), "mirrored"):
+        clickhouse.run(f"ALTER TABLE {name} DELETE WHERE origin = 'here' SETTINGS mutations_sync = 2")
+    assert held(clickhouse) == (0, 0, 0, 0, 0)
+    looks = 0
+    while asyncio.run(mirror(database, clickhouse).send()).total:
+        looks += 1
+        assert looks < 5, "it never comes to an end"
+    assert held(clickhouse) == stored(database)
+
+
+def test_a_mirror_that_is_stopped_ends_between_two_stretches(tmp_path: Path, clickhouse: Engine) -> None:
+    database = f"sqlite:///{tmp_path}/firsttoken.db"
+    counted(database, moments=12)
+    stops = iter((False, True))
+    some = asyncio.run(mirror(database, clickhouse).send(stopped=lambda: next(stops)))
+    rest = asyncio.run(mirror(database, clickhouse).send())
+    assert rest.total > some.total
+    assert held(clickhouse) == stored(database)
+
+
+@pytest.mark.parametrize("later_s", [0, -3600])
+def test_the_spec_told_last_counts_whatever_the_clock_says(later_s: int, tmp_path: Path, clickhouse: Engine) -> None:
+    database, changed = f"sqlite:///{tmp_path}/firsttoken.db", parse(recorded.SPEC.replace("name: ttft", "name: first"))
+    mirror(database, clickhouse).tell(SPECS)
+    late = Mirror(database_url(database), clickhouse, origin="here", clock=lambda: UNTIL_S + later_s)
+    late.tell(changed)
+    late.tell(changed)
+    judging = [row[1] for row in clickhouse.ask(questions.objectives())]
+    assert sorted(judging) == sorted(one.name for spec in changed for one in spec.objectives)
 
 
 def test_an_empty_database_sends_nothing(tmp_path: Path, clickhouse: Engine) -> None:

@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from collector.clickhouse import mirror_cli
 from collector.clickhouse.engine import Engine
+from collector.clickhouse.mirror import Sent
 from collector.errors import UsageError
 from slo.objective import parse
 from tests.collector import support
@@ -99,6 +101,34 @@ def test_a_clickhouse_that_is_away_is_told_of_once_and_waited_for(
         "firsttoken collector mirror: the connection broke",
         "firsttoken collector mirror: all is well again",
     ]
+
+
+class Looks:
+    """Stands for a mirror: notes from when on it was asked to look, and has the command end after some looks."""
+
+    def __init__(self, stop: asyncio.Event, most: int) -> None:
+        self._stop, self._most = stop, most
+        self.since_s: list[int] = []
+
+    async def send(self, *, since_s: int, stopped: Callable[[], bool]) -> Sent:
+        assert not stopped()
+        self.since_s.append(since_s)
+        if len(self.since_s) == self._most:
+            self._stop.set()
+        return Sent()
+
+
+def test_a_clock_that_is_set_back_stops_no_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter((1_800_000_000, 1_799_990_000))
+    monkeypatch.setattr("collector.clickhouse.mirror_cli.time.time", lambda: next(times))
+
+    async def story() -> list[int]:
+        stop = asyncio.Event()
+        looks = Looks(stop, 3)
+        await mirror_cli.go_on(looks, stop, every_s=0.01)  # type: ignore[arg-type]
+        return looks.since_s
+
+    assert asyncio.run(story()) == [0, 1_800_000_000 - 900, 1_799_990_000 - 900]
 
 
 MAKE = """

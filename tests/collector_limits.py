@@ -72,7 +72,7 @@ LIMITS: dict[str, dict[str, str]] = {
     "store": {
         "MAX_WAITING": "bodies that wait for their commit; one more is answered 503 with Retry-After",
         "MAX_GROUP": "bodies in one commit",
-        "GATHER_S": "after a group of several bodies the next one gathers so long",
+        "GATHER_S": "after a group of several bodies the next one gathers so long at most",
         "PATIENCE_S": "a body that is not committed by then is answered 503 with Retry-After",
         "CLOSE_S": "what waits at the end of the process must be committed by then",
     },

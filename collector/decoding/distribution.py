@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from collector.decoding.sealed import ExplicitPoint, ExponentialPoint, HistogramPoint, packed
@@ -32,6 +33,7 @@ _MORE = 0x80
 _VARINT_BYTES = 10
 LAYOUTS = {scale: Layout(scale) for scale in range(MIN_SCALE, MAX_SCALE + 1)}
 
+_UNREADABLE = "bucket counts that cannot be read"
 _NO_BOUNDS = "an explicit histogram needs bounds, and one bucket more than bounds"
 
 Octets = NDArray[np.uint8]
@@ -67,7 +69,11 @@ class Distributions:
         place, self._added = self._added, self._added + 1
         positive, scale, zero_count = point.positive, point.scale, point.zero_count
         if not positive.bucket_counts and point.count > zero_count:
-            point = packed(point)
+            try:
+                point = packed(point)
+            except DecodeError:
+                self._faults[place] = _UNREADABLE
+                return
             positive = point.positive
         offset, counts = positive.offset, positive.bucket_counts
         fault = _exponential_fault(point, scale, offset, counts)
@@ -88,13 +94,13 @@ class Distributions:
     def add_explicit(self, point: ExplicitPoint, *, cumulative: bool) -> None:
         """Take a point between bounds."""
         place, self._added = self._added, self._added + 1
-        if not point.bucket_counts or not point.explicit_bounds:
-            point = packed(point)
-        counts, bounds = point.bucket_counts, point.explicit_bounds
         try:
+            if not point.bucket_counts or not point.explicit_bounds:
+                point = packed(point)
+            counts, bounds = point.bucket_counts, point.explicit_bounds
             layout = explicit_layout(bounds)
-        except RejectedError as error:
-            self._faults[place] = str(error)
+        except (RejectedError, DecodeError) as error:
+            self._faults[place] = str(error) if isinstance(error, RejectedError) else _UNREADABLE
             return
         if len(counts) != len(bounds) + 8:
             self._faults[place] = _NO_BOUNDS
@@ -132,7 +138,7 @@ def _exponential_fault(point: ExponentialPoint, scale: int, offset: int, counts:
     if size and max(abs(offset), abs(offset + size)) * 2.0**-scale > MAX_LOG2_S:
         return "a bucket beyond any latency"
     if size and counts[-1] >= _MORE:
-        return "bucket counts that cannot be read"
+        return _UNREADABLE
     if not 0 <= point.zero_threshold <= MAX_ZERO_S:
         return f"a zero threshold above {MAX_ZERO_S} s hides latencies"
     if point.zero_count > MAX_COUNT:

@@ -9,6 +9,7 @@ of order) is not at its end after the last field, and `whole` says so: whoever a
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,6 @@ from collector.values.histogram import Counts, Floats
 VARINT, FIXED64, BYTES = 0, 1, 2
 MORE = 0x80
 _VARINT_BYTES = 10
-_EIGHT = np.arange(8)
 _NINE, _LONGEST_RUN = 9, 6
 """Bytes of a field of eight with its tag, and how many of them are looked for at once: they must fit into the pad."""
 _PAD = bytes(64)
@@ -62,11 +62,13 @@ class Walked:
 
     def doubles(self, number: int) -> Floats:
         """A field of eight bytes as a double; 0 where it is absent."""
-        return self._eight(number).view("<f8")[:, 0]
+        found: Floats = self._eight(number, "<f8")
+        return found
 
     def integers(self, number: int) -> Counts:
         """A field of eight bytes as a whole number, negative when it is beyond 63 bits; 0 where it is absent."""
-        return self._eight(number).view("<i8")[:, 0]
+        found: Counts = self._eight(number, "<i8")
+        return found
 
     def signed(self, number: int) -> Counts:
         """A varint in zigzag."""
@@ -88,9 +90,10 @@ class Walked:
         of, octets = self.fields[number], self.data.tobytes()
         return [octets[at:end] for at, end in zip(of.at.tolist(), (of.at + of.size).tolist(), strict=True)]
 
-    def _eight(self, number: int) -> Octets:
-        octets: Octets = self.data[self.fields[number].at[:, None] + _EIGHT]
-        return octets
+    def _eight(self, number: int, kind: str) -> NDArray[Any]:
+        """What a field's eight bytes are: each byte of the data is where some eight begin."""
+        eights = np.ndarray((self.data.size - 7,), kind, self.data, strides=(1,))
+        return eights[self.fields[number].at]
 
 
 def in_step(messages: Sequence[bytes], kinds: Iterable[Kind]) -> Walked:
@@ -168,8 +171,11 @@ def _value(data: Octets, at: Counts, wire: int) -> tuple[Counts, NDArray[np.uint
     first = data[at]
     if wire == FIXED64:
         return at, first.astype(np.uint64), at + 8
-    value, behind = (first & (MORE - 1)).astype(np.uint64), at + 1
+    value, behind = first.astype(np.uint64), at + 1
     more = np.flatnonzero(first >= MORE)
+    if not more.size:
+        return (at, value, behind) if wire == VARINT else (behind, value, np.minimum(behind + first, _pad(data)))
+    value &= np.uint64(MORE - 1)
     for place in range(1, _VARINT_BYTES):
         if more.size == 0:
             break

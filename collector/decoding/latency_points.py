@@ -8,11 +8,12 @@ own. What a point says in its attributes is read once and kept, for it says the 
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
-from operator import itemgetter
+from itertools import chain, repeat
+from operator import attrgetter, itemgetter
 from typing import cast
 
 import numpy as np
+from google.protobuf.message import DecodeError
 from opentelemetry.proto.metrics.v1.metrics_pb2 import DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK
 
 from collector.decoding import point_columns, sealed, wire
@@ -53,6 +54,7 @@ SPLIT: dict[str, tuple[str, dict[str, str]]] = {
 MAX_KEPT = 16_384
 """Attributes of points of which is kept what they say, for they say it at every interval."""
 NO_VALUE = "point without a recorded value"
+UNREADABLE = "a point that cannot be read"
 SYNTHETIC = "latency of synthetic traffic"
 
 
@@ -90,29 +92,46 @@ class _Series:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """The points of one metric, as objects and as bytes, the first of them number `first` of the body."""
+    """The points of one metric, sealed, the first of them number `first` of the body."""
 
     of: Of
     series: _Series
-    points: Sequence[sealed.Point]
     octets: Sequence[bytes]
     first: int
 
 
 @dataclass(slots=True)
 class _Columns:
-    """Which of the points of one shape stay columns: their rows there, their places in the body, and whose they are."""
+    """Which of the points of one shape stay columns: their rows there, their places in the body, whose they are, and
+    who speaks."""
 
-    rows: list[int] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
+    rows: list[Counts] = field(default_factory=list)
+    places: list[Counts] = field(default_factory=list)
     whose: list[Whose] = field(default_factory=list)
+    resources: set[Resource] = field(default_factory=set)
 
     def add(self, named: Sequence[_Named | None], *, first: int, behind: int) -> None:
-        """Take those that are plain of points from row `first` on, whose places are so much further."""
-        rows = [row for row, one in enumerate(named, first) if one]
-        self.rows += rows
-        self.places += [row + behind for row in rows]
-        self.whose += [one.whose for one in named if one]
+        """Take those that are plain of a sender's points from row `first` on, whose places are so much further."""
+        rows = np.arange(first, first + len(named))
+        if not all(named):
+            rows, named = rows[[one is not None for one in named]], [one for one in named if one]
+        self.rows.append(rows)
+        self.places.append(rows + behind)
+        if named:
+            self.whose += map(_whose_of, named)
+            self.resources.add(self.whose[-1].resource)
+
+    def deltas(self, read: Read) -> DeltaColumns:
+        """The columns."""
+        rows, starts_ns, ends_ns, histograms = np.concatenate(self.rows), read.starts_ns, read.ends_ns, read.histograms
+        if rows.size < ends_ns.size:
+            starts_ns, ends_ns, histograms = starts_ns[rows], ends_ns[rows], histograms.chosen(rows)
+        # A start beyond the end is a clock that was set, as in `interval`.
+        times = np.minimum(starts_ns, ends_ns), ends_ns
+        return DeltaColumns(self.whose, *times, histograms, tuple(self.resources))
+
+
+_whose_of = attrgetter("whose")
 
 
 class LatencyReading:
@@ -132,8 +151,9 @@ class LatencyReading:
     def add(self, of: Of, shape: str, data: sealed.Data) -> None:
         """Take the points of a metric of that shape."""
         series = _series(of.sender, of.metric.name, point_columns.SHAPES[shape].attributes)
-        self._waiting[shape].append(_Waiting(of, series, data.data_points, sealed.points(data), self._added))
-        self._added += len(data.data_points)
+        octets = cast("Sequence[bytes]", data.data_points)
+        self._waiting[shape].append(_Waiting(of, series, octets, self._added))
+        self._added += len(octets)
 
     def octets(self, shape: str) -> list[bytes]:
         """The points of that shape, as bytes."""
@@ -158,7 +178,7 @@ class LatencyReading:
             else:
                 self._take(metric, read, first, named)
         if found.whose:
-            self._deltas.append((np.array(found.places), _deltas(read, found.rows, found.whose)))
+            self._deltas.append((np.concatenate(found.places), found.deltas(read)))
 
     def _take(self, metric: _Waiting, read: Read, first: int, named: Sequence[_Named | None]) -> None:
         """Take points of whose stream or interval something is remembered."""
@@ -175,8 +195,10 @@ class LatencyReading:
 
     def _put_by(self, metric: _Waiting, place: int) -> None:
         """Have a point read alone, or refuse it."""
-        of, point = metric.of, metric.points[place]
+        of, is_explicit = metric.of, metric.series.attributes == point_columns.SHAPES["histogram"].attributes
+        opened = sealed.explicit_point if is_explicit else sealed.exponential_point
         try:
+            point = opened(metric.octets[place])
             said = said_of(point, self._ignored)
             if said is None:
                 return
@@ -185,11 +207,12 @@ class LatencyReading:
                 return
             whose = _whose(metric.series, said)
             when = interval(of, point.start_time_unix_nano, point.time_unix_nano, said)
-        except RejectedError as error:
-            self._rejected.add(f"{of.metric.name}: {error}")
+        except (RejectedError, DecodeError) as error:
+            why = error if isinstance(error, RejectedError) else UNREADABLE
+            self._rejected.add(f"{of.metric.name}: {why}")
             return
         self._alone.append((metric.first + place, of, whose, when))
-        if metric.series.attributes == point_columns.SHAPES["histogram"].attributes:
+        if is_explicit:
             self._distributions.add_explicit(cast("sealed.ExplicitPoint", point), cumulative=of.cumulative)
         else:
             self._distributions.add_exponential(cast("sealed.ExponentialPoint", point), cumulative=of.cumulative)
@@ -208,7 +231,7 @@ def read_together(several: Sequence[LatencyReading]) -> list[LatencyPoints]:
         octets = [one.octets(shape) for one in several]
         if not any(octets):
             continue
-        read = of.read([point for some in octets for point in some])
+        read = of.read(octets[0] if len(octets) == 1 else list(chain.from_iterable(octets)))
         until = 0
         for one, some in zip(several, octets, strict=True):
             first, until = until, until + len(some)
@@ -232,15 +255,6 @@ def _point(whose: Whose, when: Interval, histogram: Histogram) -> LatencyPoint:
     return LatencyPoint(whose.resource, whose.model, whose.signal, when, histogram, whose.censored)
 
 
-def _deltas(read: Read, rows: Sequence[int], whose: Sequence[Whose]) -> DeltaColumns:
-    starts_ns, ends_ns, histograms = read.starts_ns, read.ends_ns, read.histograms
-    if len(rows) < ends_ns.size:
-        places = np.array(rows)
-        starts_ns, ends_ns, histograms = starts_ns[places], ends_ns[places], histograms.chosen(places)
-    # A start beyond the end is a clock that was set, as in `interval`.
-    return DeltaColumns(whose, np.minimum(starts_ns, ends_ns), ends_ns, histograms)
-
-
 def _joined(parts: Sequence[tuple[Counts, DeltaColumns]]) -> DeltaColumns:
     """The columns of both shapes, in the order in which they came."""
     if len(parts) <= 1:
@@ -251,6 +265,7 @@ def _joined(parts: Sequence[tuple[Counts, DeltaColumns]]) -> DeltaColumns:
         np.concatenate([part.starts_ns for part in columns]),
         np.concatenate([part.ends_ns for part in columns]),
         joined([part.histograms for part in columns]),
+        tuple({resource for part in columns for resource in part.resources}),
     )
     return together.chosen(np.argsort(np.concatenate([places for places, _ in parts])))
 
@@ -283,7 +298,7 @@ def _read_name(series: _Series, raw: bytes) -> _Named | None:
         if said.texts.get(CLASS) == SYNTHETIC_CLASS:
             return None
         return _Named(said, _whose(series, said))
-    except RejectedError:
+    except (RejectedError, DecodeError):
         return None
 
 

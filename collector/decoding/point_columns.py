@@ -158,7 +158,9 @@ def _are_within_limits(walked: Walked, scale: Counts, offset: Counts, lengths: C
     with np.errstate(over="ignore", invalid="ignore"):
         reach = np.maximum(np.abs(offset), np.abs(offset + lengths)) * np.exp2(-scale.astype(np.float64))
     zeros, threshold = walked.integers(_ZERO_COUNT), walked.doubles(_ZERO_THRESHOLD)
-    plain: Flags = (scale >= MIN_SCALE) & ((lengths == 0) | (reach <= MAX_LOG2_S))
+    # Of what is written longer than 32 bits protobuf takes the lower ones.
+    plain: Flags = (scale >= MIN_SCALE) & (scale < 1 << 31) & (np.abs(offset) < 1 << 31)
+    plain &= (lengths == 0) | (reach <= MAX_LOG2_S)
     plain &= (zeros >= 0) & (zeros <= MAX_COUNT) & (threshold >= 0) & (threshold <= MAX_ZERO_S)
     if not walked.fields[_NEGATIVE].has.any():
         return plain
@@ -205,6 +207,7 @@ def _read(of: _Numbers, walked: Walked, plain: Flags, shares: _Shares) -> Read:
         counts.lows,
         counts.highs,
         counts.counts,
+        total,
         np.where(is_empty, 0.0, sums),
         np.where(walked.fields[of.least].has & ~is_empty, least, np.nan),
         np.where(walked.fields[of.greatest].has & ~is_empty, greatest, np.nan),

@@ -99,11 +99,11 @@ class Points:
         if ours.kind == "histogram":
             self._latencies.add(of, str(shape), data)
             return
-        for point in data.data_points:
+        for point in cast("Sequence[sealed.NumberPoint]", data.data_points):
             try:
                 said = said_of(point, self._ignored)
                 if said is not None:
-                    self._number(of, cast("sealed.NumberPoint", point), said)
+                    self._number(of, point, said)
             except RejectedError as error:
                 self._rejected.add(f"{ours.name}: {error}")
 

@@ -27,7 +27,9 @@ _SEALED = {
     "ScopeSpans": ("spans",),
     "ResourceMetrics": ("resource",),
     "NumberDataPoint": ("attributes",),
+    "Histogram": ("data_points",),
     "HistogramDataPoint": ("attributes", "bucket_counts", "explicit_bounds"),
+    "ExponentialHistogram": ("data_points",),
     "ExponentialHistogramDataPoint": ("attributes",),
     "Buckets": ("bucket_counts",),
 }
@@ -109,9 +111,10 @@ HistogramKind = TypeVar("HistogramKind", ExplicitPoint, ExponentialPoint)
 
 
 class Data(Protocol):
-    """What a metric holds, of whatever kind; a gauge has no temporality, and only a sum may be monotonic."""
+    """What a metric holds, of whatever kind: the points of histograms are sealed. A gauge has no temporality, and only
+    a sum may be monotonic."""
 
-    data_points: Sequence[Point]
+    data_points: Sequence[NumberPoint] | Sequence[bytes]
     aggregation_temporality: int
     is_monotonic: bool
 
@@ -161,9 +164,14 @@ def metrics_request(body: bytes) -> MetricsRequest:
     return cast("MetricsRequest", _METRICS.FromString(body))
 
 
-def points(data: Data) -> Sequence[bytes]:
-    """The histogram points of a metric, each as protobuf writes it: its fields in the order of their numbers."""
-    return repeated(cast("Message", data).SerializeToString(), 1)
+def exponential_point(octets: bytes) -> ExponentialPoint:
+    """The exponential point that was sealed. Raises protobuf's `DecodeError`."""
+    return cast("ExponentialPoint", _EXPONENTIAL_POINT.FromString(octets))
+
+
+def explicit_point(octets: bytes) -> ExplicitPoint:
+    """The point between bounds that was sealed. Raises protobuf's `DecodeError`."""
+    return cast("ExplicitPoint", _EXPLICIT_POINT.FromString(octets))
 
 
 def repeated(octets: bytes, number: int) -> Sequence[bytes]:
@@ -173,7 +181,8 @@ def repeated(octets: bytes, number: int) -> Sequence[bytes]:
 
 
 def packed(point: HistogramKind) -> HistogramKind:
-    """The point as it would have come, had its sender not written the elements of its lists one by one."""
+    """The point as it would have come, had its sender not written the elements of its lists one by one. Raises
+    protobuf's `DecodeError` when what is sealed in it cannot be read."""
     message = cast("Message", point)
     official = getattr(metrics_pb2, message.DESCRIPTOR.name)
     whole = official.FromString(message.SerializeToString())
@@ -222,5 +231,9 @@ _POOL = _pool()
 _TRACES = GetMessageClass(_POOL.FindMessageTypeByName(trace_service_pb2.ExportTraceServiceRequest.DESCRIPTOR.full_name))
 _METRICS = GetMessageClass(
     _POOL.FindMessageTypeByName(metrics_service_pb2.ExportMetricsServiceRequest.DESCRIPTOR.full_name)
+)
+_EXPONENTIAL_POINT, _EXPLICIT_POINT = (
+    GetMessageClass(_POOL.FindMessageTypeByName(point.DESCRIPTOR.full_name))
+    for point in (metrics_pb2.ExponentialHistogramDataPoint, metrics_pb2.HistogramDataPoint)
 )
 _REPEATED = GetMessageClass(_POOL.FindMessageTypeByName("Repeated"))

@@ -74,20 +74,26 @@ class Intake:
 
 
 def fold(batch: Batch, *, intake: Intake, streams: Mapping[str, StreamRow]) -> Deltas:
-    """The rows that a body adds. `streams` holds the last state of each cumulative stream; it is not changed: the new
-    states are among the rows."""
+    """The rows that a body adds, as `added` says them, folded."""
+    return deltas.concat([added(batch, intake=intake, streams=streams)])
+
+
+def added(batch: Batch, *, intake: Intake, streams: Mapping[str, StreamRow]) -> Deltas:
+    """What a body adds, several rows of one key and step among it, in no order: it is folded with that of others by
+    `concat`. `streams` holds the last state of each cumulative stream; it is not changed: the new states are among the
+    rows."""
     folding = _Folding(intake, streams)
     latencies = deltas.joined_latencies((*folding.latencies(batch.latencies), folding.spans(batch.spans)))
     events, gauges = tuple(folding.events(batch.events)), tuple(folding.gauges(batch.gauges))
     counters = tuple(folding.counters(batch.counters))
     return Deltas(
-        deltas.folded_latencies(latencies),
-        deltas.folded_slo(events),
-        deltas.folded_gauges(gauges),
-        deltas.folded_counters(counters),
-        deltas.folded_known(folding.known()),
-        deltas.folded_instances(folding.instances()),
-        deltas.folded_streams(folding.moved.values()),
+        latencies,
+        events,
+        gauges,
+        counters,
+        tuple(folding.known()),
+        tuple(folding.instances()),
+        tuple(folding.moved.values()),
         deltas.tallied((*batch.rejected, *folding.rejected())),
         deltas.tallied((*batch.ignored, *folding.ignored())),
     )
@@ -110,7 +116,7 @@ class _Folding:
 
     def latencies(self, points: Sequence[LatencyPoint]) -> Iterator[Iterable[LatencyRow]]:
         found = points if isinstance(points, LatencyPoints) else LatencyPoints(others=tuple(points))
-        if any(one.resource.source == FOREIGN_SOURCE for one in found.deltas.whose):
+        if any(resource.source == FOREIGN_SOURCE for resource in found.deltas.resources):
             yield self._points(found)  # each of them may be in spans
             return
         if found.deltas.whose:
@@ -324,10 +330,9 @@ class _Folding:
 def _spoken(columns: DeltaColumns) -> Iterable[tuple[Resource, int, int]]:
     """Who spoke of which interval, each once. Mostly all of a body speak of the same one."""
     starts_ns, ends_ns = columns.starts_ns, columns.ends_ns
+    if columns.whose and (starts_ns == starts_ns[0]).all() and (ends_ns == ends_ns[0]).all():
+        return [(one, int(starts_ns[0]), int(ends_ns[0])) for one in columns.resources]
     senders = [one.resource for one in columns.whose]
-    if senders and (starts_ns == starts_ns[0]).all() and (ends_ns == ends_ns[0]).all():
-        different = {id(one): one for one in senders}.values()
-        return [(one, int(starts_ns[0]), int(ends_ns[0])) for one in different]
     spoken = zip(map(id, senders), starts_ns.tolist(), ends_ns.tolist(), strict=True)
     return [(one, *of[1:]) for of, one in dict(zip(spoken, senders, strict=True)).items()]
 

@@ -9,9 +9,12 @@ from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import repeat
+
+import numpy as np
 
 from collector.folding.admission import Seen, admitted
-from collector.folding.rollup import FUTURE_S, Intake, fold
+from collector.folding.rollup import FUTURE_S, Intake, added
 from collector.storage import journal, recall
 from collector.storage.file_engine import AnyConnection
 from collector.storage.journal import START, Entry, Mark
@@ -25,8 +28,9 @@ from collector.windowing.windows import Plan, Windows
 class Ledger:
     """The windows, the last points of cumulative streams and the series seen, as the database has them. `latest_s` is
     the latest step that each series of histograms has rows in, of those that came lately: they have names there, and
-    no row beyond. `ahead_s` is the earliest moment that was counted and is not in the windows, for it had not come:
-    once it has, the ledger must be read anew."""
+    no row beyond. `reach_s` is the same of all series, whether they have names or not: late data must not make an early
+    step the latest, or what is stored beyond it would be written over. `ahead_s` is the earliest moment that was
+    counted and is not in the windows, for it had not come: once it has, the ledger must be read anew."""
 
     plan: Plan
     windows: Windows
@@ -34,11 +38,12 @@ class Ledger:
     streams: dict[str, StreamRow] = field(default_factory=dict)
     seen: Seen = field(default_factory=Seen)
     latest_s: dict[int, int] = field(default_factory=dict)
+    reach_s: dict[int, int] = field(default_factory=dict)
     mark: Mark = START
     ahead_s: int | None = None
 
     def folded(self, batches: Iterable[Batch], *, now_s: int, max_series: int) -> tuple[Deltas, Sequence[Deltas]]:
-        """What the batches add together, and each of them alone; nothing is changed yet."""
+        """What the batches add together, and each of them alone, not folded; nothing is changed yet."""
         intake = Intake(
             now_s=now_s,
             tick_s=self.plan.tick_s,
@@ -48,11 +53,10 @@ class Ledger:
         pending: dict[str, StreamRow] = {}
         parts = []
         for batch in batches:
-            part = fold(batch, intake=intake, streams=ChainMap(pending, self.streams))
+            part = added(batch, intake=intake, streams=ChainMap(pending, self.streams))
             pending.update({row.stream: row for row in part.streams})
             parts.append(part)
-        total = parts[0] if len(parts) == 1 else concat(parts)
-        return admitted(total, seen=self.seen, max_series=max_series), parts
+        return admitted(concat(parts), seen=self.seen, max_series=max_series), parts
 
     def apply(self, deltas: Deltas) -> None:
         """Take in what was committed."""
@@ -60,14 +64,19 @@ class Ledger:
         self.streams.update({row.stream: row for row in deltas.streams})
         self.seen.add(deltas)
         rows = latency_rows(deltas.latencies)
-        ids, starts_s = rows.ids.tolist(), rows.starts_s.tolist()
+        ids = rows.ids.tolist()
         # Rows are sorted by step: the latest of a series comes last.
-        held_s = map(self.latest_s.get, ids, starts_s)
-        self.latest_s.update(zip(ids, map(max, held_s, starts_s), strict=True))
+        held_s = np.fromiter(map(self.reach_s.get, ids, repeat(0)), np.int64, len(ids))
+        latest_s = np.maximum(held_s, rows.starts_s).tolist()
+        self.reach_s.update(zip(ids, latest_s, strict=True))
+        self.latest_s.update(zip(ids, latest_s, strict=True))
 
     def apply_sheet(self, sheet: Sheet) -> None:
         """Take in histograms that were committed before."""
         self.windows.add_sheet(sheet)
+        for place, start_s in zip(sheet.of.tolist(), sheet.starts_s.tolist(), strict=True):
+            number = sheet.ids[place]
+            self.reach_s[number] = max(self.reach_s.get(number, 0), start_s)
         self.seen.add_histograms(sheet.series)
 
     def take(self, entry: Entry) -> None:
@@ -87,8 +96,11 @@ class Ledger:
 
     def forget_streams(self, *, before_s: int) -> None:
         """Drop cumulative streams that have not moved since: their senders are gone. So may be the names of their
-        series, weeks after: so all of them are written once more."""
+        series, weeks after: so all of them are written once more. How far the rows of a series reach is known as long
+        as one that is earlier may come."""
         self.latest_s.clear()
+        oldest_s = self.windows.now_s - self.plan.horizon_s
+        self.reach_s = {number: latest_s for number, latest_s in self.reach_s.items() if latest_s >= oldest_s}
         self.streams = {key: row for key, row in self.streams.items() if row.end_ns >= before_s * NS}
 
 

@@ -15,6 +15,7 @@ When the database cannot commit, `UnavailableError` says so and nothing of the g
 """
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
@@ -44,8 +45,8 @@ from collector.windowing.windows import Plan
 
 MAX_WAITING = 512
 MAX_GROUP = 128
-GATHER_S = 0.002
-"""How long a group gathers under load. A body that comes alone waits for nobody."""
+GATHER_S = 0.01
+"""How long a group gathers under load, at most. A body that comes alone waits for nobody."""
 ATTEMPTS = 3
 RETRY_PAUSE_S = 0.05
 PATIENCE_S = 8.0
@@ -188,10 +189,18 @@ class Store:
             else:
                 group = [first, *self._followers()]
                 await self._count_group(group)
-                if len(group) > 1:
-                    # Who was answered together sends again together: a moment more makes one group of what would
-                    # be two that take turns.
-                    await asyncio.sleep(GATHER_S)
+                # Who was answered together sends again together: one group of them all costs less than two that
+                # take turns.
+                if (expected := len(group) + len(self._waiting)) > 1:
+                    await self._gathered(min(expected, MAX_GROUP))
+
+    async def _gathered(self, expected: int) -> None:
+        """Wait a moment, if need be, for as many to wait as are expected."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GATHER_S):
+                while len(self._waiting) < expected and not self._closing:
+                    self._news.clear()
+                    await self._news.wait()
 
     def _followers(self) -> Iterator[Body]:
         """The bodies that wait right behind, up to a whole group."""

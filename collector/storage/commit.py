@@ -6,12 +6,13 @@ same lock.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import repeat
 from operator import lt
 from typing import TypeVar
 
+import numpy as np
 import orjson
 from sqlalchemy import BigInteger, Select, any_, bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -21,8 +22,8 @@ from collector import schema
 from collector.storage import rows, upsert
 from collector.storage.stacks import on_own_stack
 from collector.values.alerting import Alert
-from collector.values.deltas import Deltas, LatencyRow, LatencyRows, SeriesKey, latency_place, latency_rows
-from collector.values.histogram import merge
+from collector.values.deltas import Deltas, LatencyRow, LatencyRows, SeriesKey, latency_rows
+from collector.values.histograms import joined, summed
 
 NOTHING_KNOWN: Mapping[int, int] = {}
 _ANY = 1 << 62
@@ -123,29 +124,29 @@ def _ordered(held: LatencyRows, latest_s: Mapping[int, int]) -> Iterator[_Part]:
         yield _Part(part, places, unknown)
 
 
-def _merged(part: _Part, stored: Sequence[rows.Stored], *, step_s: int) -> list[upsert.Row]:
+def _merged(part: _Part, stored: Sequence[upsert.Row], *, step_s: int) -> list[upsert.Row]:
     """The rows as they stand once `part` is merged into those that are stored."""
-    held = {(row.start_s, row.series_id): row for row in stored}
-    if not held or held.keys().isdisjoint(part.places):
-        return rows.rollups(part.rows, step_s=step_s)
-    return rows.rollups([_grown(row, held.get(latency_place(row))) for row in part.rows], step_s=step_s)
+    new, held = part.rows, {row[1:3]: row for row in stored}
+    before = list(map(held.get, zip(new.starts_s.tolist(), new.ids.tolist(), strict=True))) if held else []
+    met = np.array([place for place, row in enumerate(before) if row is not None], dtype=np.int64)
+    if not met.size:
+        return rows.rollups(new, step_s=step_s)
+    layouts, layout_of = new.histograms.layouts, new.histograms.layout_of[met]
+    old = rows.rollup_histograms(filter(None, before), layouts, layout_of)
+    into = np.concatenate((met, np.arange(len(new))))
+    together = summed(joined([old, new.histograms]), into, len(new))
+    return rows.rollups(replace(new, histograms=together), step_s=step_s)
 
 
-def _grown(row: LatencyRow, before: rows.Stored | None) -> LatencyRow:
-    if before is None:
-        return row
-    one = rows.rollup_histogram(before, row.series.layout)
-    return LatencyRow(row.series, row.start_s, merge(one, row.histogram))
-
-
-def _stored(connection: Connection, part: _Part, *, step_s: int) -> Sequence[rows.Stored]:
+def _stored(connection: Connection, part: _Part, *, step_s: int) -> list[upsert.Row]:
     """The rows at the places of these, and more: each step of them with each series. SQLite finds these by its key,
     but reads the whole table for pairs."""
     starts, ids = sorted({start_s for start_s, _ in part.places}), [number for _, number in part.places]
     is_shared = connection.dialect.name == "postgresql"
     listed = (starts, ids) if is_shared else (orjson.dumps(starts).decode(), orjson.dumps(ids).decode())
     question = _among_arrays() if is_shared else _among_json()
-    return connection.execute(question, {"step": step_s, "starts": listed[0], "ids": listed[1]}).all()
+    found = connection.execute(question, {"step": step_s, "starts": listed[0], "ids": listed[1]})
+    return list(map(tuple, found.all()))
 
 
 @cache

@@ -80,7 +80,8 @@ def _sheets(page: Stored, series: Mapping[int, SeriesKey]) -> list[Sheet]:
         places[mine] = np.arange(len(mine))
         rows = np.flatnonzero(places[of] >= 0)
         read = bins.parsed([texts[row] for row in rows.tolist()], offsets_of[rows], zeros_of[rows])
-        found.append(Sheet([keys[number] for number in mine], places[of][rows], starts_s[rows], read))
+        of_mine = [keys[number] for number in mine], known[mine].tolist()
+        found.append(Sheet(*of_mine, places[of][rows], starts_s[rows], read))
     return found
 
 

@@ -4,7 +4,7 @@ Rows are tuples in the order of the table's columns (`schema`). Bins are JSON te
 them, they are shorter than eight bytes a bin, and reading one back costs microseconds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import orjson
 
 from collector.storage.upsert import Row
+from collector.values import bins
 from collector.values.alerting import Alert, AlertKey
 from collector.values.columns import or_none
 from collector.values.deltas import (
@@ -26,8 +27,8 @@ from collector.values.deltas import (
     StreamRow,
     latency_rows,
 )
-from collector.values.histogram import Facts, Histogram, Layout, histogram, of_plain, plain
-from collector.values.histograms import Histograms
+from collector.values.histogram import Counts, Facts, Histogram, Layout, histogram, of_plain, plain
+from collector.values.histograms import Cells, Histograms, side_by_side
 
 _COMMA, _ZERO = b",0"
 _LARGEST_DIGIT = 9
@@ -55,29 +56,72 @@ def rollups(rows: Sequence[LatencyRow], *, step_s: int) -> list[Row]:
     of = held.histograms
     scales = [layout.scale for layout in of.layout_at()]
     place = repeat(step_s, len(held)), held.starts_s.tolist(), held.ids.tolist()
-    facts = of.totals().tolist(), of.sums.tolist(), or_none(of.mins), or_none(of.maxs)
+    facts = of.totals.tolist(), of.sums.tolist(), or_none(of.mins), or_none(of.maxs)
     return list(zip(*place, *facts, scales, of.zero_counts.tolist(), of.offsets.tolist(), _bins(of), strict=True))
 
 
 def _bins(of: Histograms) -> list[str]:
     """The bins of each, as JSON. Most counts have one digit: all of a body are written as if they had, a comma and
-    a digit each, and the few histograms that have longer ones once more."""
+    a digit each, and the histograms that have longer ones once more."""
     digits = np.full((of.counts.size, 2), _COMMA, dtype=np.uint8)
     digits[:, 1] = of.counts.astype(np.uint8)  # a longer one is cut here, and written below
     digits[:, 1] += _ZERO
-    text = digits.tobytes().decode("latin-1")
-    lows, highs = of.lows.tolist(), of.highs.tolist()
-    found = [f"[{text[2 * low + 1 : 2 * high]}]" for low, high in zip(lows, highs, strict=True)]
+    found = _listed(digits.tobytes(), 2 * of.lows, 2 * of.highs)
     longer = np.flatnonzero(of.counts > _LARGEST_DIGIT)
-    for place in np.flatnonzero(np.searchsorted(longer, of.lows) < np.searchsorted(longer, of.highs)).tolist():
-        found[place] = orjson.dumps(of.counts[lows[place] : highs[place]].tolist()).decode()
+    places = np.flatnonzero(np.searchsorted(longer, of.lows) < np.searchsorted(longer, of.highs))
+    if places.size:  # a longer one may also lie in the share of none of them, as of a point that was refused
+        cells = np.concatenate([of.counts[low:high] for low, high in _edges(of.lows[places], of.highs[places])])
+        text, begins = _written(cells)
+        sizes = of.highs[places] - of.lows[places]
+        edges = begins[np.cumsum(sizes) - sizes], begins[np.cumsum(sizes)]
+        for place, one in zip(places.tolist(), _listed(text, *edges), strict=True):
+            found[place] = one
     return found
+
+
+def _written(counts: Cells) -> tuple[bytes, Counts]:
+    """Counts in decimal, a comma before each, and where each begins, and at last where all end."""
+    longest = len(str(int(counts.max(initial=0))))
+    lengths = np.full(counts.size, 2)
+    for place in range(1, longest):
+        lengths += counts >= 10**place
+    begins = np.concatenate(([0], np.cumsum(lengths)))
+    text, at = np.full(begins[-1], _COMMA, dtype=np.uint8), begins[1:] - 1
+    rest = counts.astype(np.min_scalar_type(10**longest))
+    for _ in range(longest):
+        tenth = rest // 10
+        text[at] = _ZERO + (rest - 10 * tenth)
+        more = np.flatnonzero(tenth)
+        rest, at = tenth[more], at[more] - 1
+    return text.tobytes(), begins
+
+
+def _listed(text: bytes, begins: Counts, ends: Counts) -> list[str]:
+    """Parts of a text as lists of JSON; each of them begins with a comma, or is empty."""
+    decoded = text.decode("latin-1")
+    return [f"[{decoded[begin:end]}]" for begin, end in _edges(begins + 1, ends)]
+
+
+def _edges(begins: Counts, ends: Counts) -> Iterator[tuple[int, int]]:
+    return zip(begins.tolist(), ends.tolist(), strict=True)
 
 
 def rollup_histogram(row: Stored, layout: Layout) -> Histogram:
     counts = np.array(orjson.loads(row.bins), dtype=np.int64)
     facts = Facts(row.sum, row.min, row.max)
     return histogram(layout, row.bin_offset, counts, zero_count=row.zero_count, facts=facts)
+
+
+def rollup_histograms(several: Iterable[Row], layouts: tuple[Layout, ...], layout_of: Counts) -> Histograms:
+    """The histograms of many rows, of which each has one of the layouts."""
+    columns = list(zip(*several, strict=True))
+    if not columns:
+        return side_by_side(())
+    *_, counts, sums, mins, maxs, _, zeros, offsets, texts = columns
+    totals, zero_counts, first_bins = (np.array(column, dtype=np.int64) for column in (counts, zeros, offsets))
+    facts = (np.array(column, dtype=np.float64) for column in (sums, mins, maxs))  # NULL becomes NaN
+    cells = bins.runs(bins.parsed(texts, first_bins, zero_counts))
+    return Histograms(layouts, layout_of, zero_counts, *cells, totals, *facts)
 
 
 def slo_count(row: SloRow, *, step_s: int) -> Row:

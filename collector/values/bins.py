@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from collector.values.deltas import LatencyRow, SeriesKey, latency_rows
+from collector.values.deltas import LatencyRow, LatencyRows, SeriesKey, latency_rows
 from collector.values.histogram import Counts, Histogram
 from collector.values.histograms import Histograms, side_by_side
 
@@ -33,26 +33,23 @@ class Sheet:
     """Histograms of one layout: each belongs to one of `series`, and to the step that begins at its start."""
 
     series: Sequence[SeriesKey]
+    ids: Sequence[int]  # of the series
     of: Counts  # (histograms)
     starts_s: Counts  # (histograms)
     bins: Bins
-
-    @property
-    def ids(self) -> list[int]:
-        """The numbers of the series."""
-        return [one.id for one in self.series]
 
 
 def sheets(rows: Iterable[LatencyRow]) -> list[Sheet]:
     """The histograms of rows, by layout."""
     held = latency_rows(rows)
     if held and len(held.histograms.layouts) == 1:
-        return [Sheet(held.series, np.arange(len(held)), held.starts_s, of(held.histograms))]
-    found = []
-    for number in np.unique(held.histograms.layout_of).tolist():
-        mine = held.chosen(np.flatnonzero(held.histograms.layout_of == number))
-        found.append(Sheet(mine.series, np.arange(len(mine)), mine.starts_s, of(mine.histograms)))
-    return found
+        return [_sheet(held)]
+    of_layout = held.histograms.layout_of
+    return [_sheet(held.chosen(np.flatnonzero(of_layout == number))) for number in np.unique(of_layout).tolist()]
+
+
+def _sheet(held: LatencyRows) -> Sheet:
+    return Sheet(held.series, held.ids.tolist(), np.arange(len(held)), held.starts_s, of(held.histograms))
 
 
 def of(histograms: Histograms | Iterable[Histogram]) -> Bins:
@@ -74,6 +71,20 @@ def of(histograms: Histograms | Iterable[Histogram]) -> Bins:
 def _is_gapless(lows: Counts, sizes: Counts) -> bool:
     """Whether each run of cells begins where the one before ends, the first at 0."""
     return bool((lows == np.cumsum(sizes) - sizes)[sizes > 0].all())
+
+
+def runs(found: Bins) -> tuple[Counts, Counts, Counts, Counts]:
+    """The cells of each histogram as a run without a gap: the bucket that each begins with, where in all of them its
+    run begins and ends, and the counts of all."""
+    firsts, lasts = np.zeros((2, found.zeros.size), dtype=np.int64)
+    firsts[found.owners[::-1]], lasts[found.owners] = found.buckets[::-1], found.buckets
+    sizes = np.zeros_like(firsts)
+    sizes[found.owners] = (lasts - firsts + 1)[found.owners]
+    highs = np.cumsum(sizes)
+    lows = highs - sizes
+    counts = np.zeros(sizes.sum(), dtype=np.int64)
+    counts[(lows - firsts)[found.owners] + found.buckets] = found.counts
+    return firsts, lows, highs, counts
 
 
 def parsed(texts: Sequence[str], offsets: Counts, zeros: Counts) -> Bins:

@@ -16,8 +16,8 @@ from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
-from collector.values.histogram import Counts, Histogram, Layout, merge
-from collector.values.histograms import Histograms, joined, side_by_side
+from collector.values.histogram import Counts, Histogram, Layout
+from collector.values.histograms import Histograms, joined, side_by_side, summed
 from collector.values.measurement import Resource, Tally, Whose
 
 MAX_KEPT = 16_384
@@ -310,16 +310,10 @@ def folded_latencies(rows: Iterable[LatencyRow]) -> LatencyRows:
     again = (ids[1:] == ids[:-1]) & (starts_s[1:] == starts_s[:-1])
     if not again.any():
         return found if order is None else found.chosen(order)
-
-    def add(a: LatencyRow, b: LatencyRow) -> LatencyRow:
-        return LatencyRow(a.series, a.start_s, merge(a.histogram, b.histogram))
-
-    return latency_rows(_folded(found, latency_place, add))
-
-
-def latency_place(row: LatencyRow) -> tuple[int, int]:
-    """What tells latency rows of one step length apart, and puts them in the order of their table."""
-    return row.start_s, row.series.id
+    ordered = found if order is None else found.chosen(order)
+    is_first = np.concatenate(([True], ~again))
+    firsts = ordered.chosen(np.flatnonzero(is_first))
+    return replace(firsts, histograms=summed(ordered.histograms, np.cumsum(is_first) - 1, len(firsts)))
 
 
 def folded_slo(rows: Iterable[SloRow]) -> tuple[SloRow, ...]:
@@ -363,6 +357,9 @@ def folded_streams(rows: Iterable[StreamRow]) -> tuple[StreamRow, ...]:
 
 def tallied(tallies: Iterable[Tally]) -> tuple[Tally, ...]:
     """One tally a reason, sorted by it."""
+    tallies = tuple(tallies)
+    if not tallies:
+        return ()
     counts: Counter[str] = Counter()
     for tally in tallies:
         counts[tally.reason] += tally.count

@@ -21,7 +21,8 @@ Cells = Counts | NDArray[np.uint8]
 @dataclass(frozen=True, slots=True, eq=False)
 class Histograms:
     """Histogram k has layout `layouts[layout_of[k]]`, and its buckets are `counts[lows[k]:highs[k]]`, the first of them
-    number `offsets[k]`, without zeros at either end. An extreme that is not known is NaN."""
+    number `offsets[k]`, without zeros at either end. It holds `totals[k]` values, those at 0 included. An extreme that
+    is not known is NaN."""
 
     layouts: tuple[Layout, ...]
     layout_of: Counts  # (histograms)
@@ -30,6 +31,7 @@ class Histograms:
     lows: Counts  # (histograms)
     highs: Counts  # (histograms)
     counts: Cells  # (cells), of several histograms
+    totals: Counts  # (histograms)
     sums: Floats  # (histograms)
     mins: Floats  # (histograms)
     maxs: Floats  # (histograms)
@@ -51,7 +53,8 @@ class Histograms:
         columns = self.layout_of, self.zero_counts, self.offsets, self.lows, self.highs
         layout_of, zero_counts, offsets, lows, highs = (column[places] for column in columns)
         facts = (column[places] for column in (self.sums, self.mins, self.maxs))
-        return Histograms(self.layouts, layout_of, zero_counts, offsets, lows, highs, self.counts, *facts)
+        cells = lows, highs, self.counts, self.totals[places]
+        return Histograms(self.layouts, layout_of, zero_counts, offsets, *cells, *facts)
 
     def apart(self) -> Iterator[Histogram]:
         """Each of them with counts of its own: for one that is kept for long, and must not hold all others."""
@@ -71,22 +74,9 @@ class Histograms:
         """The layouts that any of them has."""
         return tuple(self.layouts[number] for number in np.unique(self.layout_of).tolist())
 
-    def totals(self) -> Counts:
-        """The values that each holds."""
-        total, used = self.zero_counts.copy(), np.flatnonzero(self.highs > self.lows)
-        if used.size:
-            # From where each begins to where it ends, and on to where the next one begins: every second sum counts.
-            order = used[np.argsort(self.lows[used], kind="stable")]
-            edges = np.stack((self.lows[order], self.highs[order]), axis=1).reshape(-1)
-            if (np.diff(edges) < 0).any():  # two share cells
-                total[used] += np.array([one.counts.sum() for one in self.chosen(used)])
-            else:
-                edges = edges[:-1] if edges[-1] == self.counts.size else edges
-                total[order] += np.add.reduceat(self.counts, edges, dtype=np.int64)[::2]
-        return total
-
 
 _NONE: Counts = np.zeros(1, dtype=np.int64)
+_FAR = 1 << 62
 
 
 def side_by_side(histograms: Iterable[Histogram]) -> Histograms:
@@ -106,6 +96,7 @@ def side_by_side(histograms: Iterable[Histogram]) -> Histograms:
         highs - sizes,
         highs,
         np.concatenate([one.counts for one in several]) if several else _NONE[:0],
+        np.array([one.count for one in several], dtype=np.int64),
         sums,
         mins,
         maxs,
@@ -128,10 +119,47 @@ def joined(parts: Sequence[Histograms]) -> Histograms:
         np.concatenate([low for low, _ in cells]),
         np.concatenate([high for _, high in cells]),
         counts,
+        np.concatenate([part.totals for part in parts]),
         np.concatenate([part.sums for part in parts]),
         np.concatenate([part.mins for part in parts]),
         np.concatenate([part.maxs for part in parts]),
     )
+
+
+def summed(several: Histograms, into: Counts, many: int) -> Histograms:
+    """So many histograms: each is all those together that go into it, of which there is one at least and which share a
+    layout. What `histogram.merge` makes of them one by one."""
+    sizes, filled = several.highs - several.lows, np.flatnonzero(several.totals)
+    offsets, ends = _reach(several, into, many)
+    highs = np.cumsum(ends - offsets)
+    lows = highs - (ends - offsets)
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    counts = np.zeros(highs[-1] if many else 0, dtype=np.int64)
+    cells = several.counts[within + np.repeat(several.lows, sizes)].astype(np.int64)
+    np.add.at(counts, within + np.repeat((lows - offsets)[into] + several.offsets, sizes), cells)
+    zero_counts, totals, layout_of = np.zeros((3, many), dtype=np.int64)
+    np.add.at(zero_counts, into, several.zero_counts)
+    np.add.at(totals, into, several.totals)
+    layout_of[into] = several.layout_of
+    sums, mins, maxs = np.zeros(many), np.full(many, np.inf), np.full(many, -np.inf)
+    np.add.at(sums, into, several.sums)
+    with np.errstate(invalid="ignore"):
+        # One that holds values and does not know its extreme leaves that of all unknown: NaN stays NaN.
+        np.minimum.at(mins, into[filled], several.mins[filled])
+        np.maximum.at(maxs, into[filled], several.maxs[filled])
+    facts = sums, *(np.where(totals > 0, extremes, np.nan) for extremes in (mins, maxs))
+    return Histograms(several.layouts, layout_of, zero_counts, offsets, lows, highs, counts, totals, *facts)
+
+
+def _reach(several: Histograms, into: Counts, many: int) -> tuple[Counts, Counts]:
+    """The first bucket of all that go into one, and the one behind the last; both 0 where none has any."""
+    sizes = several.highs - several.lows
+    used = np.flatnonzero(sizes)
+    firsts, ends = np.full(many, _FAR), np.full(many, -_FAR)
+    np.minimum.at(firsts, into[used], several.offsets[used])
+    np.maximum.at(ends, into[used], (several.offsets + sizes)[used])
+    is_used = firsts < ends
+    return np.where(is_used, firsts, 0), np.where(is_used, ends, 0)
 
 
 def _cells_of(parts: Sequence[Histograms]) -> tuple[Cells, list[int]]:

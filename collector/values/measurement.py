@@ -77,12 +77,13 @@ class Whose:
 @dataclass(frozen=True, slots=True, eq=False)
 class DeltaColumns:
     """Latencies of deltas of which no interval need be remembered, side by side: `histograms[k]` is of `whose[k]` over
-    (starts_ns[k], ends_ns[k]]."""
+    (starts_ns[k], ends_ns[k]]. `resources` are those who speak, each once."""
 
     whose: Sequence[Whose]
     starts_ns: Counts
     ends_ns: Counts
     histograms: Histograms
+    resources: tuple[Resource, ...]
 
     def __iter__(self) -> Iterator[LatencyPoint]:
         times = zip(self.starts_ns.tolist(), self.ends_ns.tolist(), strict=True)
@@ -92,10 +93,11 @@ class DeltaColumns:
     def chosen(self, places: Counts) -> "DeltaColumns":
         """Some of them, in the order of the places."""
         whose = [self.whose[place] for place in places.tolist()]
-        return DeltaColumns(whose, self.starts_ns[places], self.ends_ns[places], self.histograms.chosen(places))
+        times = self.starts_ns[places], self.ends_ns[places]
+        return DeltaColumns(whose, *times, self.histograms.chosen(places), tuple({one.resource for one in whose}))
 
 
-NO_DELTAS = DeltaColumns((), np.zeros(0, np.int64), np.zeros(0, np.int64), side_by_side(()))
+NO_DELTAS = DeltaColumns((), np.zeros(0, np.int64), np.zeros(0, np.int64), side_by_side(()), ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -46,37 +46,41 @@ class Plane:
 
     def add(self, lanes: Counts, starts_s: Counts, bins: Bins) -> None:
         """Add histograms of this layout, each to a lane in the step that begins at its start."""
-        owners, columns, counts = bins.owners, self._columns_of(bins), bins.counts
+        owners, counts = bins.owners, bins.counts
+        columns, used = self._columns_of(bins)
         if bins.zeros.any():
             of_zeros = np.flatnonzero(bins.zeros)
             owners = np.concatenate((owners, of_zeros))
             columns = np.concatenate((columns, np.full(of_zeros.size, ZEROS)))
             counts = np.concatenate((counts, bins.zeros[of_zeros]))
+            used = slice(ZEROS, max(used.stop, ZEROS + 1))
         if columns.size == 0:
             return
-        self._use(int(columns.min()), int(columns.max()) + 1)
+        self._use(used)
         cells = columns + (lanes * self._rolling.columns)[owners]
         if (starts_s == starts_s[0]).all():
             self._rolling.add_step(int(starts_s[0]), cells, counts)
         else:
             self._rolling.add(starts_s[owners], cells, counts)
 
-    def _columns_of(self, bins: Bins) -> Counts:
-        """The column of each bucket."""
+    def _columns_of(self, bins: Bins) -> tuple[Counts, slice]:
+        """The column of each bucket, and between which they lie."""
         columns = bins.buckets - self._first
-        if self._layout.scale is None or columns.size == 0:
-            return columns
-        if columns.min() >= UNDER and columns.max() < self._low.size:
-            return columns
-        return np.clip(columns, UNDER, self._low.size - 1)
+        if columns.size == 0:
+            return columns, slice(0, 0)
+        least, greatest = int(columns.min()), int(columns.max())
+        if self._layout.scale is None or (least >= UNDER and greatest < self._low.size):
+            return columns, slice(least, greatest + 1)
+        columns = np.clip(columns, UNDER, self._low.size - 1)
+        return columns, slice(int(columns.min()), int(columns.max()) + 1)
 
     def advance(self, now_s: int) -> None:
         """Let leave what lies outside the windows that end now."""
         self._rolling.advance(now_s)
 
-    def _use(self, first: int, until: int) -> None:
+    def _use(self, more: slice) -> None:
         used = self._used
-        self._used = slice(min(used.start, first), max(used.stop, until)) if used.stop else slice(first, until)
+        self._used = slice(min(used.start, more.start), max(used.stop, more.stop)) if used.stop else more
 
     def edges(self) -> tuple[Floats, Floats]:
         """Lower and upper edges of the columns in use; they ascend."""

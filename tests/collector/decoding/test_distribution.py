@@ -27,15 +27,23 @@ def read_all(*points: Exponential | Explicit, cumulative: bool = False) -> list[
     """What is read of points that come in one body."""
     distributions = Distributions()
     for point in points:
+        octets = point.SerializeToString()
         if isinstance(point, Exponential):
-            metric, add = messages.exponential(signals.TTFT.name, point), distributions.add_exponential
+            distributions.add_exponential(sealed.exponential_point(octets), cumulative=cumulative)
         else:
-            metric, add = messages.explicit(signals.TTFT.name, point), distributions.add_explicit
-        request = sealed.metrics_request(messages.metrics(metric).SerializeToString())
-        found = request.resource_metrics[0].scope_metrics[0].metrics[0]
-        (one,) = getattr(found, found.WhichOneof("data") or "").data_points
-        add(one, cumulative=cumulative)
+            distributions.add_explicit(sealed.explicit_point(octets), cumulative=cumulative)
     return distributions.read()
+
+
+@pytest.mark.parametrize("number", [6, 7])
+def test_a_list_that_breaks_off_spoils_its_point_alone(number: int) -> None:
+    """Of counts or bounds one is written as it should be not, the other not at all."""
+    octets = Explicit(count=2).SerializeToString() + bytes((number << 3 | 2, 3, 1, 2, 3))
+    distributions = Distributions()
+    distributions.add_explicit(sealed.explicit_point(octets), cumulative=False)
+    octets = Exponential(count=2).SerializeToString() + b"\x42\x03\x12\x01\xff"
+    distributions.add_exponential(sealed.exponential_point(octets), cumulative=False)
+    assert distributions.read() == ["bucket counts that cannot be read"] * 2
 
 
 def read_histogram(point: Exponential | Explicit, *, cumulative: bool) -> Histogram:

@@ -1,9 +1,12 @@
 """The histogram points of a body: whichever way each is read, all are there, in their order, under their names."""
 
+from collections.abc import Callable
+
 import numpy as np
+import pytest
 
 from collector.decoding.otlp import decode_metrics
-from collector.values.measurement import LatencyPoints
+from collector.values.measurement import LatencyPoints, Tally
 from slo import signals
 from tests.collector import messages
 from tests.collector.messages import CUMULATIVE, wire
@@ -73,6 +76,17 @@ def test_synthetic_latencies_are_ignored_among_others() -> None:
     batch = decode_metrics(body, json=False)
     assert [one.histogram.count for one in batch.latencies] == [1]
     assert [tally.count for tally in batch.ignored] == [1]
+
+
+@pytest.mark.parametrize("metric", [messages.exponential, messages.explicit])
+def test_a_point_that_cannot_be_read_is_rejected_among_others(metric: Callable[..., wire.Metric]) -> None:
+    good = point(1.0) if metric is messages.exponential else messages.explicit_point((0.1, 1.0), (4, 0, 3))
+    body = messages.metrics(metric(TTFT, good, type(good)(count=77))).SerializeToString()
+    count = b"\x21" + (77).to_bytes(8, "little")
+    assert body.count(count) == 1
+    batch = decode_metrics(body.replace(count, b"\x2a\xff" + count[2:]), json=False)
+    assert [one.histogram.count for one in batch.latencies] == [good.count]
+    assert batch.rejected == (Tally(f"{TTFT}: a point that cannot be read", 1),)
 
 
 def test_long_attributes_are_read_anew() -> None:

@@ -22,7 +22,9 @@ def test_the_seals_of_metrics_hold_the_bytes_that_came() -> None:
         (ours,), (theirs,) = found.scope_metrics[0].metrics, official.scope_metrics[0].metrics
         shape = theirs.WhichOneof("data")
         assert (ours.name, ours.unit, ours.WhichOneof("data")) == (theirs.name, theirs.unit, shape)
-        (point,), (whole,) = getattr(ours, shape).data_points, getattr(theirs, shape).data_points
+        (octets,), (whole,) = getattr(ours, shape).data_points, getattr(theirs, shape).data_points
+        assert octets == whole.SerializeToString()
+        point = (sealed.exponential_point if exponential else sealed.explicit_point)(octets)
         assert [KeyValue.FromString(pair) for pair in point.attributes] == list(whole.attributes)
         assert (point.count, point.sum, point.time_unix_nano) == (whole.count, whole.sum, whole.time_unix_nano)
         assert point.SerializeToString() == whole.SerializeToString()

@@ -14,6 +14,7 @@ from collector.values.deltas import Deltas, KnownRow
 from collector.values.measurement import Batch, Tally
 from slo import signals
 from tests.collector import messages
+from tests.collector.stores import store, totals
 
 
 def bodies(count: int) -> list[bytes]:
@@ -67,3 +68,18 @@ def test_what_adds_nothing_may_come_again() -> None:
 def test_a_body_is_told_what_was_refused_or_that_it_came_before() -> None:
     assert group.answer(None) == Counted(again=True)
     assert group.answer(Deltas(rejected=(Tally("why", 2), Tally("why not", 1)))) == Counted(3, "2: why; 1: why not")
+
+
+def test_what_a_refused_point_holds_troubles_nobody(database: str) -> None:
+    """Its counts lie beside those of the others, and are longer."""
+    refused, good = messages.exponential_point([0.1] * 12), messages.exponential_point([0.1])
+    refused.time_unix_nano = 1
+    message = messages.metrics(messages.exponential(signals.TTFT.name, refused, good))
+
+    async def story() -> tuple[Counted, dict[str, object]]:
+        async with store(database) as one:
+            answer = await one.count(b"1", read_metrics(message.SerializeToString(), json=False))
+            return answer, await one.read(totals)
+
+    answer, found = asyncio.run(story())
+    assert (answer.rejected, found["values"]) == (1, 1)

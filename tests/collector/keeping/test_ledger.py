@@ -9,6 +9,7 @@ from sqlalchemy import delete, select
 from collector import schema
 from collector.judging.evaluate import evaluate
 from collector.keeping.ledger import empty
+from collector.keeping.store import Store
 from collector.storage.journal import Entry, Mark
 from collector.values.deltas import Deltas
 from slo import signals
@@ -111,6 +112,28 @@ def test_the_latest_step_of_a_series_is_the_latest_that_was_committed(tmp_path: 
                 await one.count(b"%d" % number, batch(exports.second(good=5, bad=1, at_s=NOW_S - age_s)))
             assert set(one.ledger.latest_s.values()) == {(NOW_S - 5) // 10 * 10}
             assert (await one.read(totals))["values"] == 24
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("what", ["upkeep", "a restart"])
+def test_late_data_after_it_writes_over_nothing(what: str, database: str) -> None:
+    """The ledger has forgotten what it knew of the series; and then the late data comes first."""
+
+    async def story() -> None:
+        async with store(database) as one:
+            await one.count(b"0", batch(exports.second(good=5, bad=1, at_s=NOW_S - 5)))
+            if what == "upkeep":
+                one.ledger.forget_streams(before_s=0)
+                await late(one)
+        async with store(database) as one:
+            if what == "a restart":
+                await late(one)
+            assert (await one.read(totals))["values"] == 18
+
+    async def late(one: Store) -> None:
+        for number, age_s in enumerate((45, 5), start=1):
+            await one.count(b"%d" % number, batch(exports.second(good=5, bad=1, at_s=NOW_S - age_s)))
 
     asyncio.run(story())
 

@@ -91,6 +91,23 @@ def test_who_was_answered_together_is_counted_together_again(tmp_path: Path) -> 
     asyncio.run(story())
 
 
+def test_who_comes_while_others_are_committed_is_counted_with_them_from_then_on(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with store(f"{tmp_path}/a.db") as one:
+
+            async def send(sender: int) -> None:
+                for number in range(10):
+                    await count(one, f"{sender} {number}")
+
+            before = one.tallies.commits
+            early = asyncio.gather(*(send(sender) for sender in range(3)))
+            await asyncio.sleep(0)
+            await asyncio.gather(early, send(3))
+            assert one.tallies.commits - before <= 13
+
+    asyncio.run(story())
+
+
 def test_bodies_that_wait_together_are_committed_together(database: str) -> None:
     async def story() -> None:
         async with store(database) as one:

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 from hypothesis import given
@@ -49,9 +50,11 @@ def test_histograms_come_back_as_they_were(values: list[float], explicit: bool) 
         back = stored(schema.rollup, together[place])
         assert rows.rollup_histogram(back, key.layout) == row.histogram
         assert (back.start_s, back.count) == (100, len(values))
+        several = rows.rollup_histograms(together, (key.layout,), np.zeros(3, dtype=np.int64))
+        assert several[place] == row.histogram
 
 
-@pytest.mark.parametrize("counts", [[9], [10], [1, 0, 9], [1, 10, 1], [300, 2**40, 255, 0, 208]])
+@pytest.mark.parametrize("counts", [[9], [10], [1, 0, 9], [1, 10, 1], [300, 2**40, 255, 0, 208], [2**62, 1]])
 def test_counts_of_any_length_are_written_as_json(counts: list[int]) -> None:
     several = [histogram(KEY.layout, -3, one) for one in ([1], counts, [2, 0, 3])]
     written = rows.rollups([LatencyRow(KEY, 10 * place, one) for place, one in enumerate(several)], step_s=10)
@@ -60,6 +63,7 @@ def test_counts_of_any_length_are_written_as_json(counts: list[int]) -> None:
 
 def test_no_rows_are_none() -> None:
     assert rows.rollups([], step_s=10) == []
+    assert list(rows.rollup_histograms([], (), np.zeros(0, dtype=np.int64))) == []
 
 
 def test_series_come_back_as_they_were_and_have_one_id_everywhere() -> None:

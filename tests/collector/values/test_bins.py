@@ -59,6 +59,16 @@ def test_histograms_in_any_order_or_only_some_of_them_keep_their_bins(many: list
         assert taken_apart(bins.of(held)) == one_by_one([many[place] for place in some])
 
 
+@given(histograms)
+def test_a_run_of_each_is_its_counts(many: list[Histogram]) -> None:
+    for found in (bins.of(many), stored(many)):
+        firsts, lows, highs, counts = bins.runs(found)
+        runs = zip(firsts.tolist(), lows.tolist(), highs.tolist(), strict=True)
+        assert [(first, counts[low:high].tolist()) for first, low, high in runs] == [
+            (one.offset, one.counts.tolist()) for one in many
+        ]
+
+
 @given(st.lists(st.lists(st.integers(0, 2**40), max_size=9), min_size=1, max_size=9), st.integers(-500, 500))
 def test_numbers_of_any_length_are_read(rows: list[list[int]], offset: int) -> None:
     found = bins.parsed(

@@ -53,7 +53,7 @@ def test_a_batch_knows_how_much_it_holds() -> None:
 def test_columns_of_deltas_are_points_when_somebody_asks() -> None:
     whose = Whose(WHO, "m", "ttft"), Whose(WHO, "n", "e2e", censored=True)
     several = from_values([0.1]), from_values([2.0, 3.0])
-    columns = DeltaColumns(whose, np.array([0, 5]), np.array([10, 15]), side_by_side(several))
+    columns = DeltaColumns(whose, np.array([0, 5]), np.array([10, 15]), side_by_side(several), (WHO,))
     points = (
         LatencyPoint(WHO, "m", "ttft", Interval(0, 10), several[0]),
         LatencyPoint(WHO, "n", "e2e", Interval(5, 15), several[1], censored=True),

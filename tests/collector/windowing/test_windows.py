@@ -239,7 +239,7 @@ def sheets(rows: Sequence[LatencyRow]) -> list[Sheet]:
         series = list(dict.fromkeys(row.series for row in mine))
         of = np.array([series.index(row.series) for row in mine])
         starts_s = np.array([row.start_s for row in mine])
-        found.append(Sheet(series, of, starts_s, bins.of([row.histogram for row in mine])))
+        found.append(Sheet(series, [one.id for one in series], of, starts_s, bins.of([row.histogram for row in mine])))
     return found
 
 

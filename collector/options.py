@@ -16,6 +16,7 @@ from collector.storage.database import database_url
 from slo import objective, quantity, sight
 from slo.objective import Spec
 from slo.sight import Watched
+from slo.words import reason
 
 MAX_TICK_S = 60
 GRPC = "127.0.0.1:4317"
@@ -143,7 +144,7 @@ def _content(flag: str, file: str) -> str:
     try:
         text = Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{flag} {file} cannot be read: {error}") from None
+        raise UsageError(f"{flag} {file} cannot be read: {reason(error)}") from None
     if not text:
         raise UsageError(f"{flag} {file} is empty")
     return text

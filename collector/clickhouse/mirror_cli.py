@@ -28,6 +28,7 @@ from slo.flags import Parser, variable
 from slo.objective import Spec
 from slo.quantity import DAY_S, HOUR_S
 from slo.source import SpecError
+from slo.words import reason
 
 PROGRAM = "firsttoken collector mirror"
 DATABASE, EVERY = "sqlite:///firsttoken.db", "10s"
@@ -121,7 +122,7 @@ def _clickhouse(url: str | None, file: str | None, typed: Sequence[str]) -> str:
         try:
             return checked(Path(file).read_text(encoding="utf-8").strip())
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--clickhouse-file {file} cannot be read: {error}") from None
+            raise UsageError(f"--clickhouse-file {file} cannot be read: {reason(error)}") from None
     if url is None:
         raise UsageError("--clickhouse URL is missing: write clickhouse://user@host:8123/database")
     if has_password(checked(url)) and any(url in word for word in typed):

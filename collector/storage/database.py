@@ -62,6 +62,8 @@ def _faults() -> tuple[type[Exception], ...]:
     return found
 
 
+_LAST_PORT = 65_535
+
 FAULTS = _faults()
 """What a database that is away, full, locked or wrongly named raises."""
 
@@ -82,6 +84,8 @@ def database_url(text: str) -> URL:
         raise UnusableDatabaseError("a database in memory keeps no promise: name a file, as sqlite:///firsttoken.db")
     if backend != "sqlite" and importlib.util.find_spec("asyncpg") is None:
         raise UnusableDatabaseError("PostgreSQL needs asyncpg: install firsttoken[postgres]")
+    if url.port is not None and not 0 < url.port <= _LAST_PORT:
+        raise UnusableDatabaseError(f"the database's URL has a port {url.port}: write one from 1 to {_LAST_PORT}")
     return _understood(url.set(drivername=_DRIVERS[backend]))
 
 

@@ -48,6 +48,15 @@ def test_a_parameter_that_the_driver_does_not_know_is_refused(text: str) -> None
 
 
 @pytest.mark.tools
+@pytest.mark.parametrize("port", [0, 65_536, 99_999])
+def test_a_port_that_is_none_is_said_so(port: int) -> None:
+    with pytest.raises(
+        UnusableDatabaseError, match=rf"^the database's URL has a port {port}: write one from 1 to 65535$"
+    ):
+        database_url(f"postgresql://u@h:{port}/d")
+    assert database_url("postgresql://u@h:65535/d").port == 65_535
+
+
 def test_how_a_database_is_reached_over_tls_is_said_in_its_url(postgresql_server: str) -> None:
     """This server knows no TLS: a mode that asks for it is refused, one that only prefers it is not."""
 

@@ -29,7 +29,7 @@ beside the folders.
     telling           notice notify* receivers* webhook notified*
     ticking           ticks* drifting* attributing* certifying*
     replaying         replay replay_past* replay_report replay_cli* whatif
-    clickhouse        tables questions percentile_view burn_views definitions engine difference blocks relations
+    clickhouse        tables questions percentile_view burn_views definitions engine* difference blocks relations
                       promises mirror* mirror_cli*
     pages             view page charts standing alert_lines history* pictures
                       filters drill whatif_lines

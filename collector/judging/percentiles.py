@@ -16,7 +16,7 @@ from collector.values.columns import Columns, columns, or_none
 from collector.values.deltas import LatencyKey
 from collector.values.histogram import Counts, Floats
 from collector.values.quantile import Censored, Edges, edges_at_ranks, middles, ranks_of
-from collector.windowing.latencies import NOWHERE, Lanes, Roster
+from collector.windowing.latencies import Held, Roster
 from collector.windowing.plane import Plane, Reached
 from collector.windowing.windows import Windows
 from slo.objective import Spec
@@ -26,6 +26,7 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 """The share of values at or below each quantile, by its column."""
 SHARES = (*QUANTILES.values(), 1.0)
 """Those, and the largest value."""
+NOWHERE = -1
 
 
 def source_rank(source: str) -> int:
@@ -120,16 +121,17 @@ def _columns(at_s: int, roster: Roster, held: Sequence[_Figures], coverage: Floa
 def _planes(windows: Windows, roster: Roster) -> Iterator[Sequence["_OnePlane"]]:
     """Every plane over each window, ascending."""
     planes = [(windows.latencies.planes[layout], lanes) for layout, lanes in roster.lanes.items()]
-    growing = [(plane.growing(lanes.values), _waits(plane, lanes)) for plane, lanes in planes]
+    growing = [
+        (plane, _lines(roster, plane, lanes.values), _lines(roster, plane, lanes.waits)) for plane, lanes in planes
+    ]
     for _ in roster.segments:
-        yield [
-            _OnePlane(roster, plane, next(values)[1], next(waits)[1] if waits else None)
-            for (plane, _), (values, waits) in zip(planes, growing, strict=True)
-        ]
+        yield [_OnePlane(plane, next(values), next(waits)) for plane, values, waits in growing]
 
 
-def _waits(plane: Plane, lanes: Lanes) -> Iterator[tuple[int, Counts]] | None:
-    return plane.growing(lanes.waits) if (lanes.waits != NOWHERE).any() else None
+def _lines(roster: Roster, plane: Plane, held: Held) -> Iterator["_Lines"]:
+    """What a plane holds of every line, over each window, ascending."""
+    for _, rows in plane.growing(held.lanes):
+        yield _Lines(roster, held.latencies, rows)
 
 
 def _window(
@@ -158,40 +160,50 @@ def _window(
 
 
 class _Lines:
-    """What one plane holds of every line: a row for each latency, and in a matrix of their own, so that thousands of
-    rows are not copied for a few more, those over all models."""
+    """What one plane holds of every line: a row for each latency that it has something of, and in a matrix of their
+    own, so that thousands of rows are not copied for a few more, those over all models. A line of which it has nothing
+    has no row."""
 
-    def __init__(self, roster: Roster, rows: Counts) -> None:
-        self._parts = rows, roster.together(rows)
+    def __init__(self, roster: Roster, latencies: Counts, rows: Counts) -> None:
+        several, sums = roster.together(latencies, rows)
+        self._parts = rows, sums
         self._reached = [Reached(part) for part in self._parts]
-        self.count: Counts = np.concatenate([part.totals for part in self._reached])
+        of = np.concatenate((latencies, several))
+        self._places = np.full(len(roster.lines), NOWHERE)
+        self._places[of] = np.arange(of.size)
+        self.count: Counts = np.zeros(len(roster.lines), dtype=np.int64)
+        self.count[of] = np.concatenate([part.totals for part in self._reached])
 
     def rows(self, lines: Counts) -> Counts:
-        """Some of the lines, in ascending order."""
-        own, together = self._split(lines)
-        return np.concatenate((self._parts[0][own], self._parts[1][together]))
+        """Some of the lines."""
+        found = np.zeros((lines.size, self._parts[0].shape[1]), dtype=np.int64)
+        for part, (where, rows) in zip(self._parts, self._split(lines), strict=True):
+            found[where] = part[rows]
+        return found
 
     def found(self, lines: Counts, ranks: Counts) -> Counts:
-        """The columns that hold the ranks of some of the lines, in ascending order."""
-        own, together = self._split(lines)
-        ranked = zip(self._reached, (own, together), (ranks[: own.size], ranks[own.size :]), strict=True)
-        return np.concatenate([part.found(rows, of) for part, rows, of in ranked])
+        """The columns that hold the ranks of some of the lines; the first one for a line that has no row."""
+        found = np.zeros_like(ranks)
+        for part, (where, rows) in zip(self._reached, self._split(lines), strict=True):
+            found[where] = part.found(rows, ranks[where])
+        return found
 
-    def _split(self, lines: Counts) -> tuple[Counts, Counts]:
-        edge = self._parts[0].shape[0]
-        return lines[lines < edge], lines[lines >= edge] - edge
+    def _split(self, lines: Counts) -> Iterator[tuple[Counts, Counts]]:
+        """By matrix, which of the lines have a row there, and which one."""
+        places, edge = self._places[lines], self._parts[0].shape[0]
+        own, several = np.flatnonzero((places >= 0) & (places < edge)), np.flatnonzero(places >= edge)
+        yield own, places[own]
+        yield several, places[several] - edge
 
 
 class _OnePlane:
     """One plane over one window, by its values and waits: between which edges the quantiles lie of what it holds
     alone."""
 
-    def __init__(self, roster: Roster, plane: Plane, values: Counts, waits: Counts | None) -> None:
+    def __init__(self, plane: Plane, values: _Lines, waits: _Lines) -> None:
         self._low, self._high = plane.edges()
-        self._values = _Lines(roster, values)
-        self._waits = None if waits is None else _Lines(roster, waits)
-        self.count = self._values.count
-        self.censored = np.zeros_like(self.count) if self._waits is None else self._waits.count
+        self._values, self._waits = values, waits
+        self.count, self.censored = values.count, waits.count
 
     def put(self, lines: Counts, into: _Figures) -> None:
         """Say it of the lines, which are in ascending order."""
@@ -202,7 +214,7 @@ class _OnePlane:
         upper = self._values.found(lines, np.minimum(ranks, np.maximum(count, 1)[:, None]))
         lower = upper.copy()
         waited = np.flatnonzero(censored)
-        if self._waits is not None and waited.size:
+        if waited.size:
             both = self._values.rows(lines[waited]) + self._waits.rows(lines[waited])
             lower[waited] = Reached(both).found(np.arange(waited.size), ranks[waited])
         into.low[lines] = self._low[lower]

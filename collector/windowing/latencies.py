@@ -27,7 +27,6 @@ from collector.windowing.fleet import Service
 from collector.windowing.plane import Plane
 from slo.signals import ALL_MODELS, TTFT_STRATA
 
-NOWHERE = -1
 STRATA = frozenset(TTFT_STRATA.values())
 STRATUM_WINDOWS_S = (300, 1800, 86400)
 """The windows of a latency by prompt length: what `drift_watch` asks for, and no more."""
@@ -46,11 +45,19 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
-    """Which lanes of one plane hold the values of each latency, and which its waits; `NOWHERE` when none does."""
+class Held:
+    """The latencies that one plane holds something of, by their place among all, ascending; and the lane of each."""
 
-    values: Counts  # (latencies)
-    waits: Counts  # (latencies)
+    latencies: Counts
+    lanes: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Where one plane holds the values of latencies, and where their waits."""
+
+    values: Held
+    waits: Held
 
 
 @dataclass(frozen=True)
@@ -69,16 +76,18 @@ class Roster:
     lanes: Mapping[Layout, Lanes]
     segments: tuple[tuple[int, Counts], ...]
 
-    def together(self, rows: Counts) -> Counts:
-        """The lines over all models, from one row for each latency: (lines over all models, ...)."""
-        if self.starts.size == 0:
-            return rows[:0]
-        edges = np.stack((self.starts, self.ends), axis=1).reshape(-1)
+    def together(self, latencies: Counts, rows: Counts) -> tuple[Counts, Counts]:
+        """The lines over all models to which some latencies belong, and their sums, from one row for each of these:
+        (lines), (lines, ...)."""
+        starts, ends = np.searchsorted(latencies, self.starts), np.searchsorted(latencies, self.ends)
+        some = np.flatnonzero(starts < ends)
+        if some.size == 0:
+            return some, rows[:0]
+        edges = np.stack((starts[some], ends[some]), axis=1).reshape(-1)
         if edges[-1] == rows.shape[0]:
             edges = edges[:-1]
         # From each end to the next start there is a sum too, of latencies that are alone; it is passed over.
-        sums: Counts = np.add.reduceat(rows, edges, axis=0)[::2]
-        return sums
+        return some + len(self.places), np.add.reduceat(rows, edges, axis=0)[::2]
 
     def members(self, line: int) -> Sequence[LatencyKey]:
         """The latencies that a line speaks of."""
@@ -237,6 +246,11 @@ class Latencies:
 
 
 def _lanes(places: Sequence[_Place], layout: Layout) -> Lanes:
-    values = [place.values.get(layout, NOWHERE) for place in places]
-    waits = [place.waits.get(layout, NOWHERE) for place in places]
-    return Lanes(np.array(values, dtype=np.int64), np.array(waits, dtype=np.int64))
+    return Lanes(
+        _held([place.values.get(layout) for place in places]), _held([place.waits.get(layout) for place in places])
+    )
+
+
+def _held(lanes: Sequence[int | None]) -> Held:
+    found = [(latency, lane) for latency, lane in enumerate(lanes) if lane is not None]
+    return Held(*np.array(found, dtype=np.int64).reshape(-1, 2).T.copy())

@@ -322,7 +322,9 @@ def test_of_a_refused_body_nothing_is_kept(case: str) -> None:
     try:
         (answer,) = posted(to, REFUSED[case], headers=packed)
         assert answer.status_code >= 400
-        held = [one for one in gc.get_objects() if isinstance(one, PayloadError | RefusedError | UnavailableError)]
+        held = [
+            one for one in gc.get_objects() if issubclass(type(one), PayloadError | RefusedError | UnavailableError)
+        ]
         assert [one for one in held if one.__traceback__ is not None] == []
     finally:
         gc.enable()

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
-from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from collector.decoding.sealed import ExplicitPoint, ExponentialPoint, HistogramPoint, packed
@@ -33,7 +32,6 @@ _MORE = 0x80
 _VARINT_BYTES = 10
 LAYOUTS = {scale: Layout(scale) for scale in range(MIN_SCALE, MAX_SCALE + 1)}
 
-_UNREADABLE = "bucket counts that cannot be read"
 _NO_BOUNDS = "an explicit histogram needs bounds, and one bucket more than bounds"
 
 Octets = NDArray[np.uint8]
@@ -71,8 +69,8 @@ class Distributions:
         if not positive.bucket_counts and point.count > zero_count:
             try:
                 point = packed(point)
-            except DecodeError:
-                self._faults[place] = _UNREADABLE
+            except RejectedError as error:
+                self._faults[place] = str(error)
                 return
             positive = point.positive
         offset, counts = positive.offset, positive.bucket_counts
@@ -99,8 +97,8 @@ class Distributions:
                 point = packed(point)
             counts, bounds = point.bucket_counts, point.explicit_bounds
             layout = explicit_layout(bounds)
-        except (RejectedError, DecodeError) as error:
-            self._faults[place] = str(error) if isinstance(error, RejectedError) else _UNREADABLE
+        except RejectedError as error:
+            self._faults[place] = str(error)
             return
         if len(counts) != len(bounds) + 8:
             self._faults[place] = _NO_BOUNDS
@@ -138,7 +136,7 @@ def _exponential_fault(point: ExponentialPoint, scale: int, offset: int, counts:
     if size and max(abs(offset), abs(offset + size)) * 2.0**-scale > MAX_LOG2_S:
         return "a bucket beyond any latency"
     if size and counts[-1] >= _MORE:
-        return _UNREADABLE
+        return "bucket counts that cannot be read"
     if not 0 <= point.zero_threshold <= MAX_ZERO_S:
         return f"a zero threshold above {MAX_ZERO_S} s hides latencies"
     if point.zero_count > MAX_COUNT:

@@ -13,7 +13,6 @@ from operator import attrgetter, itemgetter
 from typing import cast
 
 import numpy as np
-from google.protobuf.message import DecodeError
 from opentelemetry.proto.metrics.v1.metrics_pb2 import DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK
 
 from collector.decoding import point_columns, sealed, wire
@@ -54,7 +53,6 @@ SPLIT: dict[str, tuple[str, dict[str, str]]] = {
 MAX_KEPT = 16_384
 """Attributes of points of which is kept what they say, for they say it at every interval."""
 NO_VALUE = "point without a recorded value"
-UNREADABLE = "a point that cannot be read"
 SYNTHETIC = "latency of synthetic traffic"
 
 
@@ -207,9 +205,8 @@ class LatencyReading:
                 return
             whose = _whose(metric.series, said)
             when = interval(of, point.start_time_unix_nano, point.time_unix_nano, said)
-        except (RejectedError, DecodeError) as error:
-            why = error if isinstance(error, RejectedError) else UNREADABLE
-            self._rejected.add(f"{of.metric.name}: {why}")
+        except RejectedError as error:
+            self._rejected.add(f"{of.metric.name}: {error}")
             return
         self._alone.append((metric.first + place, of, whose, when))
         if is_explicit:
@@ -298,7 +295,7 @@ def _read_name(series: _Series, raw: bytes) -> _Named | None:
         if said.texts.get(CLASS) == SYNTHETIC_CLASS:
             return None
         return _Named(said, _whose(series, said))
-    except (RejectedError, DecodeError):
+    except RejectedError:
         return None
 
 

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar, cast
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
@@ -21,6 +21,8 @@ from opentelemetry.proto.common.v1 import common_pb2
 from opentelemetry.proto.metrics.v1 import metrics_pb2
 from opentelemetry.proto.resource.v1 import resource_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
+
+from collector.values.measurement import RejectedError
 
 _SEALED = {
     "ResourceSpans": ("resource",),
@@ -165,28 +167,35 @@ def metrics_request(body: bytes) -> MetricsRequest:
 
 
 def exponential_point(octets: bytes) -> ExponentialPoint:
-    """The exponential point that was sealed. Raises protobuf's `DecodeError`."""
-    return cast("ExponentialPoint", _EXPONENTIAL_POINT.FromString(octets))
+    """The exponential point that was sealed. Raises `RejectedError`."""
+    return cast("ExponentialPoint", _opened(_EXPONENTIAL_POINT, octets, "a point"))
 
 
 def explicit_point(octets: bytes) -> ExplicitPoint:
-    """The point between bounds that was sealed. Raises protobuf's `DecodeError`."""
-    return cast("ExplicitPoint", _EXPLICIT_POINT.FromString(octets))
+    """The point between bounds that was sealed. Raises `RejectedError`."""
+    return cast("ExplicitPoint", _opened(_EXPLICIT_POINT, octets, "a point"))
 
 
 def repeated(octets: bytes, number: int) -> Sequence[bytes]:
-    """The messages that repeat field 1 or 9 of a message, each sealed."""
-    found: Sequence[bytes] = getattr(_REPEATED.FromString(octets), f"of_{number}")
+    """The messages that repeat field 1 or 9 of a point, each sealed. Raises `RejectedError`."""
+    found: Sequence[bytes] = getattr(_opened(_REPEATED, octets, "a point"), f"of_{number}")
     return found
 
 
 def packed(point: HistogramKind) -> HistogramKind:
     """The point as it would have come, had its sender not written the elements of its lists one by one. Raises
-    protobuf's `DecodeError` when what is sealed in it cannot be read."""
+    `RejectedError` when what is sealed in it cannot be read."""
     message = cast("Message", point)
     official = getattr(metrics_pb2, message.DESCRIPTOR.name)
-    whole = official.FromString(message.SerializeToString())
+    whole = _opened(official, message.SerializeToString(), "bucket counts")
     return cast("HistogramKind", type(message).FromString(whole.SerializeToString()))
+
+
+def _opened(kind: type[Message], octets: bytes, what: str) -> Message:
+    try:
+        return kind.FromString(octets)
+    except DecodeError:
+        raise RejectedError(f"{what} that cannot be read") from None
 
 
 def _pool() -> DescriptorPool:

@@ -130,8 +130,12 @@ def _planes(windows: Windows, roster: Roster) -> Iterator[Sequence["_OnePlane"]]
 
 def _lines(roster: Roster, plane: Plane, held: Held) -> Iterator["_Lines"]:
     """What a plane holds of every line, over each window, ascending."""
+    together = roster.together(held.latencies)
+    of = np.concatenate((held.latencies, together.lines))
+    places = np.full(len(roster.lines), NOWHERE)
+    places[of] = np.arange(of.size)
     for _, rows in plane.growing(held.lanes):
-        yield _Lines(roster, held.latencies, rows)
+        yield _Lines(places, rows, together.sums(rows))
 
 
 def _window(
@@ -161,18 +165,14 @@ def _window(
 
 class _Lines:
     """What one plane holds of every line: a row for each latency that it has something of, and in a matrix of their
-    own, so that thousands of rows are not copied for a few more, those over all models. A line of which it has nothing
-    has no row."""
+    own, so that thousands of rows are not copied for a few more, those over all models. `places` are the rows of all
+    lines, in the first matrix and on in the second; a line of which the plane has nothing has none."""
 
-    def __init__(self, roster: Roster, latencies: Counts, rows: Counts) -> None:
-        several, sums = roster.together(latencies, rows)
-        self._parts = rows, sums
-        self._reached = [Reached(part) for part in self._parts]
-        of = np.concatenate((latencies, several))
-        self._places = np.full(len(roster.lines), NOWHERE)
-        self._places[of] = np.arange(of.size)
-        self.count: Counts = np.zeros(len(roster.lines), dtype=np.int64)
-        self.count[of] = np.concatenate([part.totals for part in self._reached])
+    def __init__(self, places: Counts, *parts: Counts) -> None:
+        self._places, self._parts = places, parts
+        self._reached = [Reached(part) for part in parts]
+        totals = np.concatenate([*(part.totals for part in self._reached), np.zeros(1, dtype=np.int64)])
+        self.count: Counts = totals[places]  # NOWHERE is the last
 
     def rows(self, lines: Counts) -> Counts:
         """Some of the lines."""

@@ -60,6 +60,22 @@ class Lanes:
     waits: Held
 
 
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Lines over all models, and between which of some latencies each has its own."""
+
+    lines: Counts
+    edges: Counts
+
+    def sums(self, rows: Counts) -> Counts:
+        """The rows of the lines, from one row for each of the latencies."""
+        if self.lines.size == 0:
+            return rows[:0]
+        # From each end to the next start there is a sum too, of latencies that are alone; it is passed over.
+        sums: Counts = np.add.reduceat(rows, self.edges, axis=0)[::2]
+        return sums
+
+
 @dataclass(frozen=True)
 class Roster:
     """Every line of figures, and what of it does not change from tick to tick.
@@ -76,18 +92,12 @@ class Roster:
     lanes: Mapping[Layout, Lanes]
     segments: tuple[tuple[int, Counts], ...]
 
-    def together(self, latencies: Counts, rows: Counts) -> tuple[Counts, Counts]:
-        """The lines over all models to which some latencies belong, and their sums, from one row for each of these:
-        (lines), (lines, ...)."""
+    def together(self, latencies: Counts) -> "Together":
+        """The lines over all models to which some latencies belong."""
         starts, ends = np.searchsorted(latencies, self.starts), np.searchsorted(latencies, self.ends)
         some = np.flatnonzero(starts < ends)
-        if some.size == 0:
-            return some, rows[:0]
         edges = np.stack((starts[some], ends[some]), axis=1).reshape(-1)
-        if edges[-1] == rows.shape[0]:
-            edges = edges[:-1]
-        # From each end to the next start there is a sum too, of latencies that are alone; it is passed over.
-        return some + len(self.places), np.add.reduceat(rows, edges, axis=0)[::2]
+        return Together(some + len(self.places), edges[edges < latencies.size])
 
     def members(self, line: int) -> Sequence[LatencyKey]:
         """The latencies that a line speaks of."""

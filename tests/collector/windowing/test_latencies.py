@@ -41,9 +41,9 @@ def test_sums_over_models_pass_over_those_that_are_alone() -> None:
     roster = latencies(*rows).roster()
     ones = np.array([[10 ** "abcde".index(line.model)] for line in roster.lines[:5]])
     lines = [line.source for line in roster.lines[5:]]
-    several, sums = roster.together(np.arange(5), ones)
-    assert several.tolist() == [5, 6]
-    assert dict(zip(lines, sums[:, 0].tolist(), strict=True)) == {"otel": 11000, "proxy": 11}
+    several = roster.together(np.arange(5))
+    assert several.lines.tolist() == [5, 6]
+    assert dict(zip(lines, several.sums(ones)[:, 0].tolist(), strict=True)) == {"otel": 11000, "proxy": 11}
 
 
 def test_sums_over_models_are_of_those_that_are_there() -> None:
@@ -51,10 +51,10 @@ def test_sums_over_models_are_of_those_that_are_there() -> None:
         scene.values(NOW_S, [0.1], model=model, source=source) for source in ("otel", "proxy") for model in ("a", "b")
     ]
     roster = latencies(*rows).roster()
-    several, sums = roster.together(np.array([3]), np.array([[7]]))
-    assert (several.tolist(), sums.tolist()) == ([5], [[7]])
-    none = roster.together(np.array([], dtype=np.int64), np.zeros((0, 3), dtype=np.int64))
-    assert [part.shape for part in none] == [(0,), (0, 3)]
+    several = roster.together(np.array([3]))
+    assert (several.lines.tolist(), several.sums(np.array([[7]])).tolist()) == ([5], [[7]])
+    none = roster.together(np.array([], dtype=np.int64))
+    assert (none.lines.shape, none.sums(np.zeros((0, 3), dtype=np.int64)).shape) == ((0,), (0, 3))
 
 
 def test_rows_are_in_the_order_of_their_key_and_of_the_windows_of_their_service() -> None:

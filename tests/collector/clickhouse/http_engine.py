@@ -40,6 +40,20 @@ class Served:
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
 
+def _body_of(request: BaseHTTPRequestHandler) -> bytes:
+    """The body, whole and unpacked."""
+    headers, stream = request.headers, request.rfile
+    if headers.get("transfer-encoding") != "chunked":
+        return stream.read(int(headers.get("content-length", 0)))
+    chunks = []
+    while size := int(stream.readline(), 16):
+        chunks.append(stream.read(size))
+        stream.readline()
+    stream.readline()
+    unpack = lz4.frame.decompress if headers.get("content-encoding") == "lz4" else bytes
+    return b"".join(map(unpack, chunks))
+
+
 @contextmanager
 def served(engine_url: str, *, user: str, password: str) -> Iterator[Served]:
     """The engine, listening on loopback until the block ends."""
@@ -51,7 +65,7 @@ def served(engine_url: str, *, user: str, password: str) -> Iterator[Served]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self._body()
+            body = _body_of(self)
             given = dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True))
             if self.headers.get("authorization") != wanted:
                 return self._answer(401, b"Code: 516. DB::Exception: Authentication failed. (AUTHENTICATION_FAILED)")
@@ -67,18 +81,6 @@ def served(engine_url: str, *, user: str, password: str) -> Iterator[Served]:
             except Exception as error:  # noqa: BLE001  the engine's own words, whatever they are
                 self._answer(500, str(error).encode())
             return None
-
-        def _body(self) -> bytes:
-            """The body, whole and unpacked."""
-            if self.headers.get("transfer-encoding") != "chunked":
-                return self.rfile.read(int(self.headers.get("content-length", 0)))
-            chunks = []
-            while size := int(self.rfile.readline(), 16):
-                chunks.append(self.rfile.read(size))
-                self.rfile.readline()
-            self.rfile.readline()
-            unpack = lz4.frame.decompress if self.headers.get("content-encoding") == "lz4" else bytes
-            return b"".join(map(unpack, chunks))
 
         def _performed(self, query: str, given: dict[str, str], settings: dict[str, str], block: bytes) -> bytes:
             if insert := _INSERT.match(query):

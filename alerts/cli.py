@@ -25,7 +25,7 @@ from alerts.rules import Target
 from slo.capacity_result import CapacityResultError, read_results
 from slo.flags import Parser, variable
 from slo.objective import Spec, load
-from slo.output import put
+from slo.output import put, unwritable
 from slo.quantity import QuantityError, duration_text, shown, whole_seconds
 from slo.source import SpecError
 from slo.words import visible
@@ -75,7 +75,7 @@ def _written(path: Path, text: str) -> Path:
     try:
         return put(path, text)
     except OSError as error:
-        raise TargetError(f"{path}: {error.strerror}: give --out a folder that can be written to") from None
+        raise TargetError(unwritable(path, error)) from None
 
 
 def _say_what_scrapes_are_needed(specs: tuple[Spec, ...], target: Target) -> None:

@@ -53,7 +53,7 @@ def settings(flags: argparse.Namespace, *, typed: Sequence[str]) -> Settings:
     Raises `UsageError`, or `SpecError` for a faulty spec.
     """
     listen, grpc = address("--listen", flags.listen), _grpc(flags.grpc)
-    token = None if flags.token_file is None else _content("--token-file", flags.token_file)
+    token = None if flags.token_file is None else content("--token-file", flags.token_file)
     for flag, one in (("--listen", listen), ("--grpc", grpc)):
         if one is not None and token is None and not flags.insecure and not one.is_loopback:
             raise UsageError(f"{flag} {one} is beyond loopback: use --token-file FILE, or --insecure without one")
@@ -140,7 +140,8 @@ def _whole(flag: str, text: str) -> int:
     return int(text)
 
 
-def _content(flag: str, file: str) -> str:
+def content(flag: str, file: str) -> str:
+    """What the file that a flag names holds, without what stands around it. Raises `UsageError`."""
     try:
         text = Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -167,7 +168,7 @@ def named_database(flags: argparse.Namespace, typed: Sequence[str]) -> URL:
 
 def _secret_url(file: str) -> URL:
     """The URL that a file holds. What is none may be a password all the same, and is not shown."""
-    text = _content("--database-file", file)
+    text = content("--database-file", file)
     if "://" not in text or len(text.split()) > 1:
         raise UsageError(f"--database-file {file}: it must hold one URL alone, as postgresql://user:password@host/name")
     return database_url(text)

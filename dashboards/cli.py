@@ -20,7 +20,7 @@ from dashboards.model import DATASOURCES, PROMETHEUS, Datasource
 from slo.capacity_result import CapacityResultError, read_results
 from slo.flags import Parser, variable
 from slo.objective import load
-from slo.output import put
+from slo.output import put, unwritable
 from slo.quantity import QuantityError, whole_seconds
 from slo.source import SpecError
 
@@ -130,4 +130,4 @@ def _written(path: Path, text: str) -> Path:
     try:
         return put(path, text)
     except OSError as error:
-        raise UnwritableError(f"{path}: {error.strerror}: give --out a folder that can be written to") from None
+        raise UnwritableError(unwritable(path, error)) from None

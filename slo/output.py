@@ -33,6 +33,11 @@ def is_stream(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
+def unwritable(path: Path, error: OSError) -> str:
+    """What to say of a file that could not be put into the folder of `--out`."""
+    return f"{path}: {error.strerror}: give --out a folder that can be written to"
+
+
 def _replace(path: Path, content: bytes) -> None:
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         new = Path(file.name)

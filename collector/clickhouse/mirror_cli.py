@@ -15,20 +15,18 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from sqlalchemy.engine import URL
 
 from collector.clickhouse.engine import checked, has_password, opened
 from collector.clickhouse.mirror import Mirror
 from collector.errors import CollectorError, UnavailableError, UnusableDatabaseError, UsageError
-from collector.options import named_database
+from collector.options import content, named_database
 from slo import objective, quantity
 from slo.flags import Parser, variable
 from slo.objective import Spec
 from slo.quantity import DAY_S, HOUR_S
 from slo.source import SpecError
-from slo.words import reason
 
 PROGRAM = "firsttoken collector mirror"
 DATABASE, EVERY = "sqlite:///firsttoken.db", "10s"
@@ -119,10 +117,7 @@ def parser(environ: Mapping[str, str]) -> Parser:
 
 def _clickhouse(url: str | None, file: str | None, typed: Sequence[str]) -> str:
     if file is not None:
-        try:
-            return checked(Path(file).read_text(encoding="utf-8").strip())
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--clickhouse-file {file} cannot be read: {reason(error)}") from None
+        return checked(content("--clickhouse-file", file))
     if url is None:
         raise UsageError("--clickhouse URL is missing: write clickhouse://user@host:8123/database")
     if has_password(checked(url)) and any(url in word for word in typed):

@@ -21,6 +21,7 @@ from collector.values.alerting import Alert
 from slo import burn
 from slo.objective import Objective, Spec
 from slo.signals import ENGINE_RUNNING, ENGINE_WAITING, IN_FLIGHT, KV_OCCUPANCY, SIGNALS, Metric
+from slo.words import counted
 
 TROUBLES: tuple[tuple[str, Tone, str, str], ...] = (
     ("exhausted", "bad", "The contract is broken", "over budget"),
@@ -95,10 +96,9 @@ class Group:
     @property
     def told(self) -> str:
         """How many there are, and how many of them are in trouble."""
-        count = len(self.cards)
         states = (f"{sum(card.whole.state == word for card in self.cards)} {word}" for word in TROUBLE_WORDS)
         said = [text for text in states if not text.startswith("0 ")]
-        return ", ".join([f"{count} objective{'' if count == 1 else 's'}", *said])
+        return ", ".join([counted(len(self.cards), "objective"), *said])
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from collector.replaying.replay import Firing, Report, TierReport, together
 from collector.replaying.replay_past import Fired, Untold
 from slo.quantity import about_text
 from slo.signals import ALL_MODELS
-from slo.words import promise, visible
+from slo.words import counted, promise, visible
 
 INCIDENT_APART_S = 300
 NARROW = 110
@@ -60,7 +60,7 @@ def as_table(found: Replay, width: int) -> RenderableType:
         where = f" in {environment}" if environment else ""
         stored = _incidents_stored(found, environment, service)
         would = _incidents(found, mine)
-        pages = f"{would} incident{'' if would == 1 else 's'} would have paged, {stored} did"
+        pages = f"{counted(would, 'incident')} would have paged, {stored} did"
         parts += [Text.assemble("\n", (f"{service}{where}", "bold"), f": {pages}")]
         parts.append(_table(found, mine) if width >= NARROW else Group(*(_lines(found, one) for one in mine)))
     parts += [Text(f"{one.service}/{one.objective}: unknown: {one.why}", "yellow") for one in found.untold]

@@ -357,9 +357,6 @@ def folded_streams(rows: Iterable[StreamRow]) -> tuple[StreamRow, ...]:
 
 def tallied(tallies: Iterable[Tally]) -> tuple[Tally, ...]:
     """One tally a reason, sorted by it."""
-    tallies = tuple(tallies)
-    if not tallies:
-        return ()
     counts: Counter[str] = Counter()
     for tally in tallies:
         counts[tally.reason] += tally.count

@@ -1,8 +1,9 @@
 """A page of docs/ followed as a new user would: its commands as they stand, in their order.
 
 A command that is a server's runs until it is ended, and the next one waits until it answers; where that very command
-runs already, it is left alone. Any other must succeed. Two things differ from what the page says, because machines are
-shared: its ports are free ones here, also those that no command names (8001, 9464), and MODEL is the model at hand.
+runs already, it is left alone, and another of the same server takes its place. Any other must succeed. Two things
+differ from what the page says, because machines are shared: its ports are free ones here, also those that no command
+names (8001, 9464), and MODEL is the model at hand.
 """
 
 import contextlib
@@ -117,6 +118,8 @@ class Follower:
     def _serve(self, name: str, told: str) -> None:
         if self.started.get(name) == told:
             return
+        if name in self.running:
+            self.end(name)
         self.started[name] = told
         with self._log(name).open("wb") as log:
             self.running[name] = subprocess.Popen(

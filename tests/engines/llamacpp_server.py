@@ -134,6 +134,8 @@ def serve(model: Path, port: int, slots: int, *, metrics: bool = True, tell_slot
     parameters.n_ctx = slots * CONTEXT
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
     parameters.endpoint_metrics, parameters.endpoint_slots = metrics, tell_slots
+    # Weights of no meaning draw the end of a text as readily as any token: one answer in four would be cut short.
+    parameters.sampling.ignore_eos = True
     server = xllamacpp.Server(parameters)
     print(f"listening on {server.listening_address}", flush=True)
     sys.stdin.read()

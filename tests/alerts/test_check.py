@@ -47,6 +47,14 @@ def test_a_folder_without_rules_is_an_error(tmp_path: Path) -> None:
         check.commands(tmp_path)
 
 
+def test_what_is_no_folder_is_not_called_an_empty_one(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for path, why in ((file, "Not a directory"), (tmp_path / "none", "No such file or directory")):
+        with pytest.raises(AlertsError, match=f"{path.name}: {why}: give a folder"):
+            check.commands(path)
+
+
 def test_missing_tools_are_named_with_the_package_that_brings_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

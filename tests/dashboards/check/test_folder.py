@@ -43,6 +43,14 @@ def test_what_is_no_dashboard_is_said_so(tmp_path: Path) -> None:
     assert finding.faults == ("no dashboard: an object with panels is one",)
 
 
+def test_what_is_no_folder_is_not_called_an_empty_one(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for path, why in ((file, "Not a directory"), (tmp_path / "none", "No such file or directory")):
+        with pytest.raises(UsageError, match=f"{path.name}: {why}: give a folder"):
+            checked(path)
+
+
 def test_a_folder_without_dashboards_or_with_other_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no dashboards"):
         checked(tmp_path)

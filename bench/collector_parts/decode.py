@@ -35,7 +35,7 @@ from sidecar.telling import otlp_metrics, otlp_spans, otlp_wire
 from slo import signals
 
 SPANS = 512
-POINTS = 200
+POINTS = 512
 NS = 10**9
 OURS = {signals.SERVICE_NAME: "chat", signals.SERVICE_INSTANCE: "host:4711", signals.SOURCE: "proxy"}
 FOREIGN = {signals.SERVICE_NAME: "chat", signals.SERVICE_INSTANCE: "851be674-c70b-45f7-925d-78998b8feda7"}
@@ -150,16 +150,17 @@ def vllm_spans() -> bytes:
     return encode_spans(kept.get_finished_spans()).SerializeToString()
 
 
-def sidecar_points(end_ns: int, first: int = 0) -> bytes:
+def sidecar_points(end_ns: int, first: int = 0, count: int = POINTS) -> bytes:
     """An export of a sidecar: of ten seconds until `end_ns`, its series numbered from `first` on."""
-    interval = Interval(start_ns=end_ns - 10 * NS, end_ns=end_ns, delta=True, distributions=_distributions(first))
+    distributions = _distributions(first, count)
+    interval = Interval(start_ns=end_ns - 10 * NS, end_ns=end_ns, delta=True, distributions=distributions)
     return _request(OURS, otlp_metrics.encode(interval)[0])
 
 
 @functools.cache
-def _distributions(first: int) -> tuple[Distribution, ...]:
+def _distributions(first: int, count: int) -> tuple[Distribution, ...]:
     source, points = random.Random(3), []
-    for number in range(first, first + POINTS):
+    for number in range(first, first + count):
         latency = LogHistogram()
         for _ in range(120):
             latency.add(source.lognormvariate(-2, 0.4))

@@ -7,6 +7,7 @@ counted already costs less.
 
 import contextlib
 import http.client
+import itertools
 import sys
 import tempfile
 import threading
@@ -14,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 
 import grpc  # type: ignore[import-untyped]
@@ -24,8 +24,9 @@ from rig.figures import Row, Turn
 from collector_parts import decode, rotel
 
 SENDERS = 4
-EXPORTS_OF_POINTS = 5
-"""So many bodies make one export of 1,000 series."""
+FEW_POINTS = 200
+SERIES = 1_000
+STEPS = 720
 NOTHING_REFUSED = b"\x0a\x00"
 """A partial success that names nothing; most say nothing at all."""
 PROTOBUF = {"content-type": "application/x-protobuf"}
@@ -99,23 +100,26 @@ def loads() -> Iterator[Load]:
     """Everything that is sent; each call's bodies are its own."""
     yield Load("span of a sidecar", "/v1/traces", decode.SPANS, _marked(decode.sidecar_spans()))
     yield Load("span of vLLM", "/v1/traces", decode.SPANS, _marked(decode.vllm_spans()))
-    yield Load("histogram point of a sidecar", "/v1/metrics", decode.POINTS, _points())
+    yield Load("histogram point of a sidecar", "/v1/metrics", decode.POINTS, _points(decode.POINTS, 0))
+    few = _points(FEW_POINTS, 10 * SERIES)
+    yield Load(f"histogram point of a sidecar, {FEW_POINTS} a body", "/v1/metrics", FEW_POINTS, few)
 
 
 def _marked(body: bytes) -> Iterator[bytes]:
     """The body again and again, each time with an empty resource behind it that makes it another."""
-    for number in count():
+    for number in itertools.count():
         mark = f"{number:09d}".encode()
         url = b"\x1a" + bytes((len(mark),)) + mark  # schema_url
         yield body + b"\x0a" + bytes((len(url),)) + url
 
 
-def _points() -> Iterator[bytes]:
-    """Exports of 1,000 series each ten seconds, from an hour ago on."""
-    began_ns = time.time_ns() - 3600 * decode.NS
-    for number in count():
-        end_ns = began_ns + 10 * decode.NS * (number // EXPORTS_OF_POINTS % 360) + number
-        yield decode.sidecar_points(end_ns, number % EXPORTS_OF_POINTS * decode.POINTS)
+def _points(count: int, first: int) -> Iterator[bytes]:
+    """Exports of some thousand series each ten seconds, from two hours ago on: so many points a body, and so many
+    bodies that they hold the thousand. The series are numbered from `first` on."""
+    began_ns, bodies = time.time_ns() - STEPS * 10 * decode.NS, -(-SERIES // count)
+    for number in itertools.count():
+        end_ns = began_ns + 10 * decode.NS * (number // bodies % STEPS) + number
+        yield decode.sidecar_points(end_ns, first + number % bodies * count, count)
 
 
 @contextlib.contextmanager

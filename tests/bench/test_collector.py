@@ -33,11 +33,11 @@ def test_every_measurement_has_a_value_of_every_arm(tmp_path: Path) -> None:
     assert all(headline in ran.stdout for headline in found)
     assert all(math.isfinite(value) for arms in found.values() for values in arms.values() for value in values)
     arms = {headline: set(values) for headline, values in found.items()}
-    assert [arms[f"{load.title} [us of CPU]"] for load in loads()] == [{"http", "grpc"}] * 3
+    assert [arms[f"{load.title} [us of CPU]"] for load in loads()] == [{"http", "grpc"}] * 4
     assert arms["row written [us of CPU]"] == DATABASES
     yardstick = {"prometheus"} if prometheus.is_installed() else set()
     assert arms["quantile of a window of a series [us of CPU]"] == {"collector"} | yardstick
-    assert len(arms) == 18
+    assert len(arms) == 19
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,14 @@ class Alerts:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one set of tiers made of one month. None: it never came."""
+    """What one set of tiers made of one month. None: it never came. `bad_most`: so many bad events the objective had
+    that was hit most."""
 
     tiers: str
     incident: str
     per_h: int
     seed: int
+    bad_most: int
     page_after_s: int | None
     ticket_after_s: int | None
     page_after_s_by_objective: Mapping[str, int | None]
@@ -109,6 +111,7 @@ def outcome(month: Month, tiers_name: str, alerts: Mapping[str, Alerts]) -> Outc
         incident=month.incident.name,
         per_h=month.per_h,
         seed=month.seed,
+        bad_most=max(_bad(month, name) for name in alerts),
         page_after_s=_first_s(month, pages),
         ticket_after_s=min(tickets) - month.begins_s if tickets else None,
         page_after_s_by_objective={name: _first_s(month, some.pages) for name, some in alerts.items()},
@@ -120,6 +123,13 @@ def outcome(month: Month, tiers_name: str, alerts: Mapping[str, Alerts]) -> Outc
         tickets=len(tickets),
         reset_s=_reset_s(month, due),
     )
+
+
+def _bad(month: Month, objective: str) -> int:
+    """The bad events of an objective while a page would still find the incident."""
+    counts = month.by_objective[[one.name for one in OBJECTIVES].index(objective)]
+    starts_s = month.steps.starts_s
+    return int(counts.bad[(starts_s >= month.begins_s) & (starts_s < month.ends_s + AFTER_S)].sum())
 
 
 def _speaks_of(month: Month, page: Firing) -> bool:

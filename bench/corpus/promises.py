@@ -2,7 +2,8 @@
 
 How soon an objective's page must come is measured by the classic set: at all traffic together, and at each level of it.
 Where that set pages for nothing for the objective more than once a month, and so as soon as one bad event or two come,
-it is no yardstick: both medians are told there, and nothing is judged.
+it is no yardstick: both medians are told there, and nothing is judged. An incident in which fewer requests come than a
+page asks for bad ones (`min_bad_events`) is counted apart.
 """
 
 import math
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from corpus.incidents import INCIDENTS
 from corpus.paging import OURS, STOCK, Outcome
 from corpus.summary import duration, figures, judged_objectives, median, stock_can_page, times_to_page_s
+from slo.burn import MIN_BAD_EVENTS
 
 YARDSTICK_FALSE_PAGES = 1.0
 """False pages a month of the classic set for an objective, up to which its time to page is one to keep."""
@@ -47,9 +49,13 @@ def verdicts(outcomes: Sequence[Outcome]) -> Iterator[Verdict]:
 
 
 def _found(name: str, outcomes: Sequence[Outcome]) -> Verdict:
-    missed = Counter(one.per_h for one in outcomes if one.page_after_s is None)
+    due = [one for one in outcomes if one.bad_most >= MIN_BAD_EVENTS or one.page_after_s is not None]
+    missed = Counter(one.per_h for one in due if one.page_after_s is None)
     where = "".join(f"; {count} missed at {per_h:,}/h" for per_h, count in sorted(missed.items()))
-    return Verdict(not missed, f"every {name} is paged: {len(outcomes) - missed.total()} of {len(outcomes)}{where}")
+    few = len(outcomes) - len(due)
+    left = f"; {few} had fewer than {MIN_BAD_EVENTS} bad events" if few else ""
+    told = f"every {name} is paged: {len(due) - missed.total()} of {len(due)}"
+    return Verdict(None if not due else not missed, f"{told}{where}{left}")
 
 
 def _false_pages(outcomes: Sequence[Outcome]) -> Verdict:

@@ -17,7 +17,7 @@ from corpus.service import OBJECTIVES, WELL, Condition, bad_share, fates
 from corpus.summary import duration, stock_can_page, times_to_page_s
 from corpus.verdicts import CLASSIC, Counter, Firing, fired, fired_classic
 
-from slo.burn import Tier, WindowCounts, next_state, tiers
+from slo.burn import MIN_BAD_EVENTS, Tier, WindowCounts, next_state, tiers
 from slo.objective import Objective
 
 SCRIPT = Path(__file__).parents[2] / "bench" / "alerts.py"
@@ -298,6 +298,15 @@ BROKEN: dict[str, tuple[Callable[[], list[Outcome]], list[str]]] = {
 def test_a_broken_promise_is_said(broken: str) -> None:
     outcomes, said = BROKEN[broken]
     assert [verdict.text for verdict in promises.verdicts(outcomes()) if not verdict.kept] == said
+
+
+def test_a_hang_of_fewer_bad_events_than_a_page_asks_for_is_counted_apart() -> None:
+    assert GOOD.bad_most >= MIN_BAD_EVENTS
+    few = replace(GOOD, page_after_s=None, bad_most=MIN_BAD_EVENTS - 1)
+    (first, *_) = promises.verdicts([GOOD, few, SLOW_STOCK])
+    assert str(first) == "kept        every total hang is paged: 1 of 1; 1 had fewer than 5 bad events"
+    (alone, *_) = promises.verdicts([few, SLOW_STOCK])
+    assert alone.kept is None
 
 
 @pytest.mark.parametrize("stock_after_s", [299, 400], ids=["ours is later", "ours is sooner"])

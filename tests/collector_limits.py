@@ -67,6 +67,9 @@ LIMITS: dict[str, dict[str, str]] = {
     },
     "admission": {
         "MAX_LAYOUTS": "different sets of bucket bounds; histograms of further ones are refused by name",
+        "BUCKETS_OF_ONE": "buckets that one of `--max-series` may have; histograms of more count as several, of "
+        "another layout as another",
+        "MAX_OTHERS": "series of model `other`, beyond `--max-series`; what comes for further ones is refused by name",
         "MAX_SERVICES": "services; what comes from further ones is refused by name",
     },
     "store": {

@@ -1,12 +1,15 @@
 """What is let in of rows that name something new: a limit on series, on services and on layouts of buckets.
 
 A sender may name as many models as it likes; memory and tables must not follow. New series beyond the limit keep their
-counts under model `other`. New services and new layouts beyond theirs are rejected by name: no sum could hold them.
+counts under model `other`. New services and new layouts beyond theirs are rejected by name: no sum could hold them; so
+are series of `other` beyond their own. What a series of histograms takes in memory goes with its buckets: one layout
+more is one series more, and one of thousands of buckets counts as several.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import accumulate
 from typing import Protocol, TypeVar
 
 from collector.values import deltas
@@ -14,12 +17,12 @@ from collector.values.deltas import (
     CounterRow,
     Deltas,
     GaugeRow,
-    LatencyKey,
     LatencyRows,
     SeriesKey,
     SloRow,
     latency_rows,
 )
+from collector.values.histogram import Layout
 from collector.values.measurement import Tally
 from collector.windowing.fleet import Service
 from slo.signals import OTHER_MODEL
@@ -27,8 +30,13 @@ from slo.signals import OTHER_MODEL
 MAX_LAYOUTS = 64
 MAX_SERVICES = 512
 """Services heard of: each has a memory of which minutes are known."""
+BUCKETS_OF_ONE = 1024
+"""A layout of so many buckets, or fewer, makes one series of what it holds; one of twice as many makes two."""
+MAX_OTHERS = 4_096
+"""Series of model `other`, by service and layout, beyond the series kept apart."""
 
 TOO_MANY_SERVICES = f"more than {MAX_SERVICES} services"
+TOO_MANY_OTHERS = "no room for more series: send fewer models, services or bucket layouts"
 TOO_MANY_LAYOUTS = f"more than {MAX_LAYOUTS} different bucket layouts: use the same bounds"
 
 Series = tuple[str, ...]
@@ -37,9 +45,12 @@ Series = tuple[str, ...]
 
 @dataclass(slots=True)
 class Seen:
-    """What has been let in so far; its length is the number of series."""
+    """What has been let in so far; its length is the number of series. `size` is what those count for that are kept
+    apart, and `others` what those of model `other` do."""
 
     series: set[Series] = field(default_factory=set)
+    size: int = 0
+    others: int = 0
     services: set[Service] = field(default_factory=set)
     layouts: set[str] = field(default_factory=set)
     _ids: set[int] = field(default_factory=set)
@@ -53,15 +64,26 @@ class Seen:
         held = latency_rows(rows.latencies)
         if not self._ids.issuperset(held.ids.tolist()):
             self.add_histograms(held.series)
-        self.series.update(_other_series(rows))
+        for name in set(_other_series(rows)) - self.series:
+            self._let_in(name, 1)
         self.services.update((row.environment, row.service) for row in rows.known)
 
     def add_histograms(self, several: Iterable[SeriesKey]) -> None:
         """Remember series of histograms."""
         fresh = [one for one in several if one.id not in self._ids]
-        self.series.update(map(_of_series, fresh))
+        for one in fresh:
+            self._let_in(_of_series(one), _weight(one.layout))
         self.layouts.update(one.layout.text for one in fresh)
         self._ids.update(one.id for one in fresh)
+
+    def _let_in(self, name: Series, weight: int) -> None:
+        if name in self.series:
+            return
+        self.series.add(name)
+        if _is_other(name):
+            self.others += weight
+        else:
+            self.size += weight
 
     def fresh(self, rows: LatencyRows) -> list[SeriesKey]:
         """The series of histograms that have not been seen."""
@@ -73,24 +95,65 @@ class Seen:
 def admitted(rows: Deltas, *, seen: Seen, max_series: int) -> Deltas:
     """The same rows within the limits; `seen` is not changed: the caller adds the answer to it."""
     rows = _of_known_layouts(_of_known_services(rows, seen), seen)
-    named = (*map(_of_series, seen.fresh(latency_rows(rows.latencies))), *_other_series(rows))
-    beyond = _beyond(named, seen.series, max_series)
-    if not beyond:
-        return rows
+    fresh = _fresh(rows, seen)
+    beyond = _without_room({name: of for name, of in fresh.items() if not _is_other(name)}, max_series - seen.size)
+    moved = _moved(rows, beyond) if beyond else rows
+    found = _fresh(moved, seen) if beyond else fresh
+    others = {name: of for name, of in found.items() if _is_other(name)}
+    left = _without(moved, refused) if (refused := _without_room(others, MAX_OTHERS - seen.others)) else moved
+    return _folded(left) if beyond else left
+
+
+def _fresh(rows: Deltas, seen: Seen) -> dict[Series, int]:
+    """The series that have not been seen, and for how many each counts."""
+    found = {_of_series(one): _weight(one.layout) for one in seen.fresh(latency_rows(rows.latencies))}
+    found |= dict.fromkeys(_other_series(rows), 1)
+    return {name: found[name] for name in found.keys() - seen.series}
+
+
+def _without_room(fresh: Mapping[Series, int], room: int) -> frozenset[Series]:
+    """The series for which there is no room, the last ones in their order."""
+    reached = accumulate(fresh[name] for name in sorted(fresh))
+    return frozenset(name for name, size in zip(sorted(fresh), reached, strict=True) if size > room)
+
+
+def _moved(rows: Deltas, beyond: frozenset[Series]) -> Deltas:
+    """The rows, those of the series beyond under model `other`, not folded."""
     return replace(
         rows,
-        latencies=deltas.folded_latencies(_others_named(latency_rows(rows.latencies), beyond)),
-        slo=deltas.folded_slo(replace(row, model=OTHER_MODEL) if _slo(row) in beyond else row for row in rows.slo),
-        gauges=deltas.folded_gauges(
-            replace(row, model=OTHER_MODEL) if _gauge(row) in beyond else row for row in rows.gauges
-        ),
-        counters=deltas.folded_counters(
+        latencies=_others_named(latency_rows(rows.latencies), beyond),
+        slo=tuple(replace(row, model=OTHER_MODEL) if _slo(row) in beyond else row for row in rows.slo),
+        gauges=tuple(replace(row, model=OTHER_MODEL) if _gauge(row) in beyond else row for row in rows.gauges),
+        counters=tuple(
             replace(row, model=OTHER_MODEL, attributes=()) if _counter(row) in beyond else row for row in rows.counters
         ),
     )
 
 
-Name = TypeVar("Name", str, Service, Series)
+def _folded(rows: Deltas) -> Deltas:
+    return replace(
+        rows,
+        latencies=deltas.folded_latencies(latency_rows(rows.latencies)),
+        slo=deltas.folded_slo(rows.slo),
+        gauges=deltas.folded_gauges(rows.gauges),
+        counters=deltas.folded_counters(rows.counters),
+    )
+
+
+def _without(rows: Deltas, refused: frozenset[Series]) -> Deltas:
+    """The rows but for those of the series that are refused."""
+    left = replace(
+        rows,
+        latencies=latency_rows(rows.latencies).where(lambda series: _of_series(series) not in refused),
+        slo=tuple(row for row in rows.slo if _slo(row) not in refused),
+        gauges=tuple(row for row in rows.gauges if _gauge(row) not in refused),
+        counters=tuple(row for row in rows.counters if _counter(row) not in refused),
+    )
+    tally = Tally(TOO_MANY_OTHERS, _values(rows) - _values(left))
+    return replace(left, rejected=deltas.tallied((*rows.rejected, tally)))
+
+
+Name = TypeVar("Name", str, Service)
 
 
 def _beyond(named: Iterable[Name], seen: set[Name], limit: int) -> frozenset[Name]:
@@ -161,11 +224,17 @@ def _other(series: SeriesKey) -> SeriesKey:
 
 @lru_cache(maxsize=16_384)
 def _of_series(series: SeriesKey) -> Series:
-    return _latency(series.latency)
+    key, kind = series.latency, "wait" if series.censored else "latency"
+    return key.environment, key.service, key.model, key.signal, key.source, series.layout.text, kind
 
 
-def _latency(key: LatencyKey) -> Series:
-    return key.environment, key.service, key.model, key.signal, key.source, "latency"
+def _weight(layout: Layout) -> int:
+    """For how many series one of this layout counts."""
+    return max(1, -(-len(layout.bounds) // BUCKETS_OF_ONE))
+
+
+def _is_other(name: Series) -> bool:
+    return name[2] == OTHER_MODEL
 
 
 def _slo(row: SloRow) -> Series:

@@ -3,7 +3,14 @@
 import pytest
 
 from collector.decoding.otlp import decode_metrics
-from collector.folding.admission import MAX_LAYOUTS, TOO_MANY_LAYOUTS, TOO_MANY_SERVICES, Seen, admitted
+from collector.folding.admission import (
+    MAX_LAYOUTS,
+    TOO_MANY_LAYOUTS,
+    TOO_MANY_OTHERS,
+    TOO_MANY_SERVICES,
+    Seen,
+    admitted,
+)
 from collector.folding.rollup import Intake, fold
 from collector.values.deltas import Deltas, concat
 from slo import signals
@@ -68,6 +75,44 @@ class TestSeriesLimit:
         assert [(tally.reason, tally.count) for tally in refused.rejected] == [(TOO_MANY_LAYOUTS, 1)]
         again = rows(3)
         assert admitted(again, seen=seen, max_series=1000) is again
+
+
+def wide(*models: str, bounds: int = 2_000, first: float = 1.0) -> Deltas:
+    """A point of each model in so many buckets and one."""
+    edges, counts = [first + place for place in range(bounds)], [1] + [0] * bounds
+    points = (messages.explicit_point(edges, counts, attributes={signals.REQUEST_MODEL: model}) for model in models)
+    return folded(messages.explicit(TTFT, *points))
+
+
+def models(rows: Deltas) -> list[str]:
+    return [row.series.latency.model for row in rows.latencies]
+
+
+def test_a_series_of_thousands_of_buckets_counts_as_several() -> None:
+    known = Seen()
+    capped = admitted(wide("a", "b", "c"), seen=known, max_series=5)
+    assert sorted(models(capped)) == ["a", "b", "other"]
+    known.add(capped)
+    assert (len(known), known.size, known.others) == (3, 4, 2)
+    again = wide("a", "b")
+    assert admitted(again, seen=known, max_series=5) is again
+
+
+def test_a_series_in_another_layout_is_another_one() -> None:
+    known = seen(admitted(wide("a", bounds=10), seen=Seen(), max_series=2))
+    assert models(admitted(wide("a", bounds=11), seen=known, max_series=2)) == ["a"]
+    assert models(admitted(wide("a", bounds=11), seen=known, max_series=1)) == ["other"]
+
+
+def test_others_that_have_no_room_are_rejected_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collector.folding.admission.MAX_OTHERS", 2)
+    known = seen(admitted(wide("a", "b"), seen=Seen(), max_series=0))
+    assert (known.size, known.others) == (0, 2)
+    refused = admitted(wide("a", "b", "c", first=0.5), seen=known, max_series=0)
+    assert refused.latencies == ()
+    assert [(tally.reason, tally.count) for tally in refused.rejected] == [(TOO_MANY_OTHERS, 3)]
+    again = wide("other")
+    assert admitted(again, seen=known, max_series=0) is again
 
 
 def of_service(name: str) -> Deltas:

@@ -86,10 +86,11 @@ class Worker:
         await self._loop.run_in_executor(None, self._emitter.close, limits.FLUSH_S)
         for task in chores:
             task.cancel()
+        await asyncio.wait(chores)
         self._eye.look(self._report)
         with suppress(TimeoutError):
             async with asyncio.timeout(limits.FLUSH_S):
-                await self._pipe.close()
+                await self._pipe.finish()
 
     # What the parent says.
 

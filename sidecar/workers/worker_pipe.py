@@ -138,7 +138,33 @@ class Pipe:
         with contextlib.suppress(ConnectionError):
             await self._writer.wait_closed()
 
+    async def finish(self) -> None:
+        """Say that nothing more comes, and end once the other end has read it all and is gone.
+
+        Whoever only closes may lose what was sent last: the other end, which does not know yet, sends too, and with
+        that its own connection is broken before it has read.
+        """
+        with contextlib.suppress(ConnectionError):
+            self._writer.write_eof()
+            while await self._reader.read(limits.WORKER_UNREAD_BYTES):
+                pass
+        await self.close()
+
+
+class _ToTheEnd(asyncio.StreamReaderProtocol):
+    """Gives what came before the other end was gone, however it went.
+
+    An end that is closed while something for it is unread, as by a process that ends while it is asked, resets the
+    other one; asyncio's reader would then give nothing more of what it holds: the last that the process had counted.
+    """
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        super().connection_lost(None)
+
 
 async def pipe_over(end: socket.socket) -> Pipe:
     """The pipe behind a socket, which is its from now on."""
-    return Pipe(*await asyncio.open_unix_connection(sock=end))
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    transport, protocol = await loop.create_unix_connection(lambda: _ToTheEnd(reader), sock=end)
+    return Pipe(reader, asyncio.StreamWriter(transport, protocol, reader, loop))

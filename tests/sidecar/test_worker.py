@@ -72,11 +72,12 @@ class Hired:
                 )
 
     async def last(self) -> list[Report]:
-        """All that is still said until the end."""
+        """All that is still said until the end, which the worker waits for."""
         heard = []
         while (message := await self.hear()) is not None:
             assert isinstance(message, Report)
             heard.append(message)
+        await self.pipe.close()
         return heard
 
     @contextlib.asynccontextmanager

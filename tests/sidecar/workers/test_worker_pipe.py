@@ -1,5 +1,7 @@
 """What processes say to each other, over a real socket pair."""
 
+import asyncio
+import pickle
 import socket
 import struct
 
@@ -64,6 +66,34 @@ async def test_what_was_sent_before_an_end_still_arrives_and_then_there_is_nothi
     assert await other.receive() is None
     one.send(Ask(2))  # to nobody: nothing happens
     await other.close()
+
+
+@on_a_loop
+async def test_what_was_sent_before_an_end_arrives_though_that_end_was_still_being_asked() -> None:
+    ours, theirs = socket.socketpair()
+    pipe, whole = await pipe_over(ours), len(ask := pickle.dumps(Ask(7)))
+    theirs.sendall(2 * (struct.pack("!I", whole) + ask))
+    pipe.send(Ready())  # which nobody reads: so the end of the other one is a reset
+    await asyncio.sleep(0.05)
+    theirs.close()
+    await asyncio.sleep(0.05)  # both have come before anybody listens
+    assert [await pipe.receive() for _ in range(3)] == [Ask(7), Ask(7), None]
+    await pipe.close()
+
+
+@on_a_loop
+async def test_who_finishes_is_read_to_the_end_though_the_other_end_goes_on_sending() -> None:
+    one, other, _ = await ends()
+    one.send(Ask(7))
+    finishing = asyncio.create_task(one.finish())
+    await asyncio.sleep(0.05)  # `other` has not looked yet, and asks
+    for number in range(3):
+        other.send(Ask(number))
+        await asyncio.sleep(0.01)
+    assert not finishing.done()
+    assert [await other.receive() for _ in range(2)] == [Ask(7), None]
+    await other.close()
+    await finishing
 
 
 @on_a_loop

@@ -1,12 +1,13 @@
 """Bulk writes that meet rows already there: one statement per table, the same on SQLite and PostgreSQL.
 
 Rows are tuples in the order of the table's columns. PostgreSQL refuses a key repeated within one statement and
-deadlocks when two writers meet keys in opposite order, so callers fold and sort first.
+deadlocks when two writers meet keys in opposite order, so callers fold and sort first. SQLite is given many rows with
+each run of the statement: to begin and end a run costs as much as two thirds of a row.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, Table, case
@@ -16,6 +17,9 @@ from sqlalchemy.engine import Connection, Dialect
 from collector import schema
 
 ROWS_PER_STATEMENT = 5_000
+ROWS_PER_RUN = 64
+"""Rows that SQLite is given at once, of no table more than the 999 values that one before 3.32 takes. PostgreSQL's
+driver sends each row by itself, all in one go."""
 
 Row = tuple[Any, ...]
 Cells = Mapping[str, ColumnElement[Any]]
@@ -62,12 +66,22 @@ class Upsert:
 
     def write(self, connection: Connection, rows: Iterable[Row]) -> int:
         """Write the rows, whose keys differ; their count."""
-        text = _text(self, connection.dialect)
         written, waiting = 0, iter(rows)
         while part := list(islice(waiting, ROWS_PER_STATEMENT)):
-            connection.exec_driver_sql(text, part)
+            for several, runs in _runs(part, connection.dialect):
+                connection.exec_driver_sql(_text(self, connection.dialect, several), runs)
             written += len(part)
         return written
+
+
+def _runs(rows: Sequence[Row], dialect: Dialect) -> Iterator[tuple[int, Sequence[Row]]]:
+    """How many rows each run of a statement takes, and the values of each run; then the same of the rows left over."""
+    whole = 0 if dialect.name == "postgresql" else len(rows) - len(rows) % ROWS_PER_RUN
+    if whole:
+        firsts = range(0, whole, ROWS_PER_RUN)
+        yield ROWS_PER_RUN, [tuple(chain.from_iterable(rows[first : first + ROWS_PER_RUN])) for first in firsts]
+    if whole < len(rows):
+        yield 1, rows[whole:]
 
 
 def _everything_else(table: Table) -> dict[str, Merge]:
@@ -102,20 +116,22 @@ BATCH = Upsert(schema.batch)
 STREAM = Upsert(schema.stream, _everything_else(schema.stream))
 NOTIFICATION = Upsert(schema.notification, _everything_else(schema.notification))
 
-_texts: dict[tuple[str, str, str], str] = {}
+_texts: dict[tuple[str, str, str, int], str] = {}
 
 
-def _text(upsert: Upsert, dialect: Dialect) -> str:
-    """The statement as the driver takes it, made once."""
-    key = (dialect.name, dialect.paramstyle, upsert.table.name)
+def _text(upsert: Upsert, dialect: Dialect, several: int) -> str:
+    """The statement for so many rows as the driver takes it, made once."""
+    key = (dialect.name, dialect.paramstyle, upsert.table.name, several)
     if key not in _texts:
-        _texts[key] = _compiled(upsert, dialect)
+        _texts[key] = _compiled(upsert, dialect, several)
     return _texts[key]
 
 
-def _compiled(upsert: Upsert, dialect: Dialect) -> str:
+def _compiled(upsert: Upsert, dialect: Dialect, several: int) -> str:
     table = upsert.table
     statement = (postgresql.insert if dialect.name == "postgresql" else sqlite.insert)(table)
+    if several > 1:
+        statement = statement.values([dict.fromkeys(table.columns.keys())] * several)
     key = list(table.primary_key)
     if upsert.merge:
         merged = {name: merge(dict(table.c), dict(statement.excluded), name) for name, merge in upsert.merge.items()}

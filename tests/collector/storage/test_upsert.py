@@ -8,9 +8,11 @@ import pytest
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 
-from collector.storage import upsert
+from collector.storage import causes, upsert
 from collector.storage.database import database_url, open_database
-from collector.storage.upsert import ROWS_PER_STATEMENT, Row, Upsert
+from collector.storage.upsert import ROWS_PER_RUN, ROWS_PER_STATEMENT, Row, Upsert
+
+UPSERTS = [value for of in (upsert, causes) for value in vars(of).values() if isinstance(value, Upsert)]
 
 
 def written(database: str, what: Upsert, *parts: list[Row]) -> list[Any]:
@@ -68,20 +70,44 @@ def test_more_rows_than_one_statement_takes(database: str) -> None:
     assert len(written(database, upsert.KNOWN, rows)) == len(rows)
 
 
+@pytest.mark.parametrize("count", [ROWS_PER_RUN - 1, ROWS_PER_RUN, 2 * ROWS_PER_RUN + 3])
+def test_rows_that_are_written_together_each_meet_their_own(database: str, count: int) -> None:
+    keys = [(10, 10 * number, *SLO[2:]) for number in range(count)]
+    first, then = ([(*key, number, of) for number, key in enumerate(keys)] for of in (1, 2))
+    met = [(*key, 2 * number, 3) for number, key in enumerate(keys)]
+    assert written(database, upsert.SLO_COUNT, first, then[5:]) == [*first[:5], *met[5:]]
+
+
 def test_nothing_to_write_is_nothing_done(database: str) -> None:
     assert written(database, upsert.KNOWN, []) == []
 
 
 def test_merges_are_named_for_existing_columns() -> None:
-    found: list[Upsert] = [value for value in vars(upsert).values() if isinstance(value, Upsert)]
-    assert len(found) >= 11
-    for one in found:
+    assert len(UPSERTS) >= 12
+    for one in UPSERTS:
         assert set(one.merge) <= {column.name for column in one.table.columns if not column.primary_key}
         merges: list[Callable[..., Any]] = list(one.merge.values())
         assert all(map(callable, merges))
 
 
+def test_no_run_has_more_values_than_an_old_sqlite_takes() -> None:
+    assert max(len(one.table.columns) for one in UPSERTS) * ROWS_PER_RUN <= 999
+
+
 def test_a_row_that_the_database_refuses_is_an_error_of_sqlalchemy(database: str) -> None:
     """The same on every database: what the store tells a passing fault by."""
     with pytest.raises(IntegrityError, match="finite"):
-        written(database, upsert.COUNTER, [(10, 100, "", "chat", "m", "i1", "proxy", "requests", "{}", 2e308)])
+        written(database, upsert.COUNTER, [counted(100, 2e308)])
+
+
+def test_one_row_that_is_refused_leaves_nothing_of_those_beside_it(database: str) -> None:
+    others = [counted(number, 1.0) for number in range(3 * ROWS_PER_RUN)]
+    with pytest.raises(IntegrityError, match="finite"):
+        written(database, upsert.COUNTER, [*others, counted(1000, 2e308)])
+    with pytest.raises(IntegrityError, match="finite"):
+        written(database, upsert.COUNTER, [others[0], counted(1000, 2e308), *others[1:]])
+    assert written(database, upsert.COUNTER) == []
+
+
+def counted(start_s: int, value: float) -> Row:
+    return (10, start_s, "", "chat", "m", "i1", "proxy", "requests", "{}", value)

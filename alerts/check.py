@@ -10,8 +10,8 @@ import yaml
 
 from alerts.artefacts import ALERTMANAGER_FILE, ROUTE_TESTS_FILE, RULES_SUFFIX, TESTS_SUFFIX
 from alerts.errors import AlertsError, ToolMissingError
+from slo.output import unlisted
 from slo.promql import quoted
-from slo.words import reason
 
 TIMEOUT_S = 600
 PACKAGES = {"promtool": "prometheus", "amtool": "prometheus-alertmanager"}
@@ -31,10 +31,8 @@ def commands(folder: Path) -> tuple[tuple[str, ...], ...]:
     """What is to be run over a folder of artefacts. Raises `AlertsError` when there are none."""
     rules, tests = (sorted(map(str, folder.glob(f"*{suffix}"))) for suffix in (RULES_SUFFIX, TESTS_SUFFIX))
     if not rules:
-        try:
-            next(folder.iterdir(), None)  # globbing finds nothing in what is no folder, or may not be read
-        except OSError as error:
-            raise AlertsError(f"{folder}: {reason(error)}: give a folder that firsttoken alerts build wrote") from None
+        if why := unlisted(folder):
+            raise AlertsError(f"{folder}: {why}: give a folder that firsttoken alerts build wrote")
         raise AlertsError(f"{folder} holds no *{RULES_SUFFIX}: run firsttoken alerts build --out {folder}")
     found = [("promtool", "check", "rules", "--lint=all", "--lint-fatal", *rules)]
     if tests:

@@ -4,6 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from slo.words import reason
+
 MODE = 0o644
 """Prometheus, Alertmanager and Grafana run as users of their own and must be able to read what is generated."""
 
@@ -36,6 +38,15 @@ def is_stream(path: Path) -> bool:
 def unwritable(path: Path, error: OSError) -> str:
     """What to say of a file that could not be put into the folder of `--out`."""
     return f"{path}: {error.strerror}: give --out a folder that can be written to"
+
+
+def unlisted(folder: Path) -> str:
+    """Why a folder in which nothing was found cannot be looked into, as one that is none; '' where it can."""
+    try:
+        next(folder.iterdir(), None)
+    except OSError as error:
+        return reason(error)
+    return ""
 
 
 def _replace(path: Path, content: bytes) -> None:

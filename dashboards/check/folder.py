@@ -8,7 +8,7 @@ from pathlib import Path
 from dashboards.check.rules import faults
 from dashboards.errors import UsageError
 from dashboards.model import Json, JsonObject
-from slo.words import reason
+from slo.output import unlisted
 
 SHOWN = 3
 """Places of a broken rule that are named; the rest are counted."""
@@ -28,10 +28,8 @@ def checked(folder: Path) -> tuple[Finding, ...]:
     """Every `.json` under a folder. Raises `UsageError` when there is none, or one cannot be read."""
     found = {path: _read(path) for path in sorted(folder.rglob("*.json"))}
     if not found:
-        try:
-            next(folder.iterdir(), None)  # globbing finds nothing in what is no folder, or may not be read
-        except OSError as error:
-            raise UsageError(f"{folder}: {reason(error)}: give a folder that holds dashboards") from None
+        if why := unlisted(folder):
+            raise UsageError(f"{folder}: {why}: give a folder that holds dashboards")
         raise UsageError(f"{folder} holds no dashboards: run firsttoken dashboards build --out {folder}")
     shared = _shared(found)
     return tuple(Finding(path, (*_own(dashboard), *shared[path])) for path, dashboard in found.items())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from slo.output import put
+from slo.output import put, unlisted
 
 
 def names(folder: Path) -> list[str]:
@@ -106,3 +106,10 @@ def test_a_device_that_is_full_is_named_and_stays_a_device(tmp_path: Path) -> No
 def test_a_folder_that_takes_no_files_is_named_by_the_file_that_was_wanted() -> None:
     with pytest.raises(OSError, match=r"'/proc/rules\.yaml'"):
         put(Path("/proc/rules.yaml"), "x")
+
+
+def test_a_folder_that_holds_nothing_is_told_from_what_cannot_be_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (file := tmp_path / "file").touch()
+    found = [unlisted(path) for path in (tmp_path / "empty", file, tmp_path / "none")]
+    assert found == ["", "Not a directory", "No such file or directory"]

@@ -64,7 +64,7 @@ class Seen:
         held = latency_rows(rows.latencies)
         if not self._ids.issuperset(held.ids.tolist()):
             self.add_histograms(held.series)
-        for name in set(_other_series(rows)) - self.series:
+        for name in _other_series(rows):
             self._let_in(name, 1)
         self.services.update((row.environment, row.service) for row in rows.known)
 
@@ -96,11 +96,11 @@ def admitted(rows: Deltas, *, seen: Seen, max_series: int) -> Deltas:
     """The same rows within the limits; `seen` is not changed: the caller adds the answer to it."""
     rows = _of_known_layouts(_of_known_services(rows, seen), seen)
     fresh = _fresh(rows, seen)
-    beyond = _without_room({name: of for name, of in fresh.items() if not _is_other(name)}, max_series - seen.size)
+    beyond = _beyond({name: of for name, of in fresh.items() if not _is_other(name)}, max_series - seen.size)
     moved = _moved(rows, beyond) if beyond else rows
     found = _fresh(moved, seen) if beyond else fresh
     others = {name: of for name, of in found.items() if _is_other(name)}
-    left = _without(moved, refused) if (refused := _without_room(others, MAX_OTHERS - seen.others)) else moved
+    left = _without(moved, refused) if (refused := _beyond(others, MAX_OTHERS - seen.others)) else moved
     return _folded(left) if beyond else left
 
 
@@ -109,12 +109,6 @@ def _fresh(rows: Deltas, seen: Seen) -> dict[Series, int]:
     found = {_of_series(one): _weight(one.layout) for one in seen.fresh(latency_rows(rows.latencies))}
     found |= dict.fromkeys(_other_series(rows), 1)
     return {name: found[name] for name in found.keys() - seen.series}
-
-
-def _without_room(fresh: Mapping[Series, int], room: int) -> frozenset[Series]:
-    """The series for which there is no room, the last ones in their order."""
-    reached = accumulate(fresh[name] for name in sorted(fresh))
-    return frozenset(name for name, size in zip(sorted(fresh), reached, strict=True) if size > room)
 
 
 def _moved(rows: Deltas, beyond: frozenset[Series]) -> Deltas:
@@ -153,18 +147,20 @@ def _without(rows: Deltas, refused: frozenset[Series]) -> Deltas:
     return replace(left, rejected=deltas.tallied((*rows.rejected, tally)))
 
 
-Name = TypeVar("Name", str, Service)
+Name = TypeVar("Name", str, Service, Series)
 
 
-def _beyond(named: Iterable[Name], seen: set[Name], limit: int) -> frozenset[Name]:
-    """Of the names not seen yet those for which there is no room, the last ones in their order."""
-    fresh = sorted(set(named) - seen)
-    return frozenset(fresh[max(limit - len(seen), 0) :])
+def _beyond(fresh: Mapping[Name, int], room: int) -> frozenset[Name]:
+    """The names for which there is no room, the last ones in their order; each counts for as many as it says."""
+    names = sorted(fresh)
+    reached = accumulate(fresh[name] for name in names)
+    return frozenset(name for name, size in zip(names, reached, strict=True) if size > room)
 
 
 def _of_known_layouts(rows: Deltas, seen: Seen) -> Deltas:
     held = latency_rows(rows.latencies)
-    beyond = _beyond((layout.text for layout in held.histograms.used_layouts()), seen.layouts, MAX_LAYOUTS)
+    fresh = {layout.text for layout in held.histograms.used_layouts()} - seen.layouts
+    beyond = _beyond(dict.fromkeys(fresh, 1), MAX_LAYOUTS - len(seen.layouts))
     if not beyond:
         return rows
     kept = held.where(lambda series: series.layout.text not in beyond)
@@ -173,7 +169,8 @@ def _of_known_layouts(rows: Deltas, seen: Seen) -> Deltas:
 
 
 def _of_known_services(rows: Deltas, seen: Seen) -> Deltas:
-    beyond = _beyond(((row.environment, row.service) for row in rows.known), seen.services, MAX_SERVICES)
+    fresh = {(row.environment, row.service) for row in rows.known} - seen.services
+    beyond = _beyond(dict.fromkeys(fresh, 1), MAX_SERVICES - len(seen.services))
     if not beyond:
         return rows
 

@@ -154,7 +154,7 @@ class Pipe:
 class _ToTheEnd(asyncio.StreamReaderProtocol):
     """Gives what came before the other end was gone, however it went.
 
-    An end that is closed while something for it is unread, as by a process that ends while it is asked, resets the
+    An end that is closed while something for it is unread, as by a process that is killed while it is asked, resets the
     other one; asyncio's reader would then give nothing more of what it holds: the last that the process had counted.
     """
 

@@ -86,11 +86,10 @@ class Worker:
         await self._loop.run_in_executor(None, self._emitter.close, limits.FLUSH_S)
         for task in chores:
             task.cancel()
-        await asyncio.wait(chores)
         self._eye.look(self._report)
         with suppress(TimeoutError):
             async with asyncio.timeout(limits.FLUSH_S):
-                await self._pipe.finish()
+                await self._pipe.close()
 
     # What the parent says.
 
@@ -164,18 +163,18 @@ class Worker:
         )
 
 
-async def serve(pipe_number: int, socket_numbers: list[int]) -> None:
-    """Be the worker that the parent at the pipe's other end says."""
-    pipe = await pipe_over(socket.socket(fileno=pipe_number))
+async def serve(numbers: list[int]) -> None:
+    """Be the worker that the parent says, over files of these numbers: the pipe's two, then those to listen on."""
+    inward, outward, *sockets = [socket.socket(fileno=number) for number in numbers]
+    pipe = await pipe_over((inward, outward))
     start = await pipe.receive()
     if not isinstance(start, Start):
         return  # the parent is gone already
     options = start.options
     log.set_up(f"{PROGRAM} {start.number}", level=options.log_level, form=options.log_format)
     tell_loop_faults()
-    sockets = [socket.socket(fileno=number) for number in socket_numbers]
     await Worker(start, pipe, asyncio.get_running_loop()).run(sockets)
 
 
 if __name__ == "__main__":
-    uvloop.run(serve(int(sys.argv[1]), [int(number) for number in sys.argv[2:]]))
+    uvloop.run(serve([int(number) for number in sys.argv[1:]]))

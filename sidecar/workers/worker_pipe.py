@@ -3,9 +3,10 @@
     parent ── Start, State, Reload, Ask, Drain, Hurry ─▶ worker
            ◀── Ready, Report ───────────────────────────
 
-A pipe is a socket pair; a message goes as its length and its pickle. Both ends are processes of ours, of one version
-and one user, and nobody else holds an end. The end of either process is the end of the pipe: what it had sent until
-then still arrives, whatever killed it.
+A pipe is two socket pairs, one each way; a message goes as its length and its pickle. Both ends are processes of ours,
+of one version and one user, and nobody else holds an end. The end of either process is the end of the pipe: what it had
+sent until then still arrives, whatever killed it. Hence one each way: who writes to a process that is gone breaks that
+connection at once, and with it all that is unread there, as the last that a worker had counted.
 """
 
 import asyncio
@@ -22,6 +23,10 @@ from sidecar.counting.tally import Increment, Number
 from sidecar.otlp_settings import Lane
 from slo.objective import Spec
 from slo.signals import Metric
+
+Ends = tuple[socket.socket, socket.socket]
+"""What a process reads from, and what it writes to."""
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 TOLD_EVERY_S = 1.0  # between two `State`s, and between two `Report`s
 
@@ -107,8 +112,9 @@ Message = Start | State | Reload | Ask | Drain | Hurry | Ready | Report
 class Pipe:
     """One end."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+    def __init__(self, inward: Stream, outward: Stream) -> None:
+        self._streams = inward, outward
+        self._reader, self._writer = inward[0], outward[1]
 
     @property
     def is_backed_up(self) -> bool:
@@ -134,37 +140,20 @@ class Pipe:
 
     async def close(self) -> None:
         """Send what waits, for as long as the other end takes it, and end."""
-        self._writer.close()
-        with contextlib.suppress(ConnectionError):
-            await self._writer.wait_closed()
-
-    async def finish(self) -> None:
-        """Say that nothing more comes, and end once the other end has read it all and is gone.
-
-        Whoever only closes may lose what was sent last: the other end, which does not know yet, sends too, and with
-        that its own connection is broken before it has read.
-        """
-        with contextlib.suppress(ConnectionError):
-            self._writer.write_eof()
-            while await self._reader.read(limits.WORKER_UNREAD_BYTES):
-                pass
-        await self.close()
+        for _, writer in self._streams:
+            writer.close()
+        for _, writer in self._streams:
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
 
-class _ToTheEnd(asyncio.StreamReaderProtocol):
-    """Gives what came before the other end was gone, however it went.
-
-    An end that is closed while something for it is unread, as by a process that is killed while it is asked, resets the
-    other one; asyncio's reader would then give nothing more of what it holds: the last that the process had counted.
-    """
-
-    def connection_lost(self, _exc: Exception | None) -> None:
-        super().connection_lost(None)
+def pair() -> tuple[Ends, Ends]:
+    """The ends of a new pipe: of this process, and of the other."""
+    (ours_in, theirs_out), (ours_out, theirs_in) = socket.socketpair(), socket.socketpair()
+    return (ours_in, ours_out), (theirs_in, theirs_out)
 
 
-async def pipe_over(end: socket.socket) -> Pipe:
-    """The pipe behind a socket, which is its from now on."""
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    transport, protocol = await loop.create_unix_connection(lambda: _ToTheEnd(reader), sock=end)
-    return Pipe(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
+async def pipe_over(ends: Ends) -> Pipe:
+    """The pipe behind two sockets, which are its from now on."""
+    inward, outward = [await asyncio.open_unix_connection(sock=end) for end in ends]
+    return Pipe(inward, outward)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from sidecar import limits
-from sidecar.workers.worker_pipe import Ask, Drain, Hurry, Message, Pipe, Ready, Report, Start, State, pipe_over
+from sidecar.workers.worker_pipe import Ask, Drain, Hurry, Message, Pipe, Ready, Report, Start, State, pair, pipe_over
 from sidecar.workers.workers_eye import WorkersEye
 
 log = logging.getLogger(__name__)
@@ -100,8 +100,8 @@ class WorkerSlot:
         return _words(code)
 
     async def _spawn(self) -> tuple[Process, Pipe]:
-        ours, theirs = socket.socketpair()
-        sockets = [theirs, *self._sockets()]
+        ours, theirs = pair()
+        sockets = [*theirs, *self._sockets()]
         numbers = [one.fileno() for one in sockets]
         try:
             process = await asyncio.create_subprocess_exec(
@@ -115,7 +115,8 @@ class WorkerSlot:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         except OSError:
-            ours.close()
+            for end in ours:
+                end.close()
             raise
         finally:
             for one in sockets:

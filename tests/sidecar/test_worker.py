@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -14,7 +13,20 @@ from sidecar.configuration.options import Options
 from sidecar.otlp_settings import ExportSettings
 from sidecar.transport.upstream import Target
 from sidecar.workers.shared_address import SharedAddress, share
-from sidecar.workers.worker_pipe import Ask, Drain, Hurry, Message, Pipe, Ready, Reload, Report, Start, State, pipe_over
+from sidecar.workers.worker_pipe import (
+    Ask,
+    Drain,
+    Hurry,
+    Message,
+    Pipe,
+    Ready,
+    Reload,
+    Report,
+    Start,
+    State,
+    pair,
+    pipe_over,
+)
 from slo.objective import Spec
 from slo.signals import IN_FLIGHT, OBJECTIVE_HASH, REQUESTS, SLO_EVENTS, TTFT
 from tests.sidecar.process import environment
@@ -72,12 +84,11 @@ class Hired:
                 )
 
     async def last(self) -> list[Report]:
-        """All that is still said until the end, which the worker waits for."""
+        """All that is still said until the end."""
         heard = []
         while (message := await self.hear()) is not None:
             assert isinstance(message, Report)
             heard.append(message)
-        await self.pipe.close()
         return heard
 
     @contextlib.asynccontextmanager
@@ -128,9 +139,9 @@ async def hired(
 @contextlib.asynccontextmanager
 async def started() -> AsyncIterator[Hired]:
     """A worker's process that waits to be told who it is."""
-    ours, theirs = socket.socketpair()
+    ours, theirs = pair()
     address = await share(HostPort("127.0.0.1", 0), flag="--listen")
-    sockets = [theirs, *address.sockets()]
+    sockets = [*theirs, *address.sockets()]
     numbers = [one.fileno() for one in sockets]
     process = await asyncio.create_subprocess_exec(
         sys.executable,

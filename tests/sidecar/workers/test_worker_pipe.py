@@ -2,22 +2,21 @@
 
 import asyncio
 import pickle
-import socket
 import struct
 
 import pytest
 
 from sidecar import limits
 from sidecar.counting.tally import Increment, Number, Tally
-from sidecar.workers.worker_pipe import Ask, Message, Pipe, Ready, Reload, Report, State, pipe_over
+from sidecar.workers.worker_pipe import Ask, Message, Pipe, Ready, Reload, Report, State, pair, pipe_over
 from slo.signals import EXPORT_DROPPED, REQUESTS, TTFT
 from tests.sidecar.rig import on_a_loop, spec
 
 
-async def ends() -> tuple[Pipe, Pipe, socket.socket]:
-    """Both ends, and the second one's socket."""
-    ours, theirs = socket.socketpair()
-    return await pipe_over(ours), await pipe_over(theirs), theirs
+async def ends() -> tuple[Pipe, Pipe]:
+    """Both ends."""
+    ours, theirs = pair()
+    return await pipe_over(ours), await pipe_over(theirs)
 
 
 def a_report() -> Report:
@@ -32,7 +31,7 @@ def a_report() -> Report:
 
 @on_a_loop
 async def test_what_is_sent_arrives_whole_and_in_order() -> None:
-    one, other, _ = await ends()
+    one, other = await ends()
     judged = spec("{name: first, signal: ttft, percentile: 95, threshold: 300ms}")
     said: list[Message] = [Ready(), Ask(3), State(0.5, True, "vllm", 1, ("a",), ("a", "b")), Reload(judged)]
     for message in said:
@@ -58,7 +57,7 @@ async def test_what_is_sent_arrives_whole_and_in_order() -> None:
 
 @on_a_loop
 async def test_what_was_sent_before_an_end_still_arrives_and_then_there_is_nothing() -> None:
-    one, other, _ = await ends()
+    one, other = await ends()
     one.send(Ask(1))
     await one.close()
     assert await other.receive() == Ask(1)
@@ -70,38 +69,39 @@ async def test_what_was_sent_before_an_end_still_arrives_and_then_there_is_nothi
 
 @on_a_loop
 async def test_what_was_sent_before_an_end_arrives_though_that_end_was_still_being_asked() -> None:
-    ours, theirs = socket.socketpair()
+    ours, theirs = pair()
     pipe, whole = await pipe_over(ours), len(ask := pickle.dumps(Ask(7)))
-    theirs.sendall(2 * (struct.pack("!I", whole) + ask))
-    pipe.send(Ready())  # which nobody reads: so the end of the other one is a reset
+    theirs[1].sendall(2 * (struct.pack("!I", whole) + ask))
+    pipe.send(Ready())  # which nobody reads: so this end of the other one is a reset
     await asyncio.sleep(0.05)
-    theirs.close()
+    for end in theirs:
+        end.close()
     await asyncio.sleep(0.05)  # both have come before anybody listens
     assert [await pipe.receive() for _ in range(3)] == [Ask(7), Ask(7), None]
     await pipe.close()
 
 
 @on_a_loop
-async def test_who_finishes_is_read_to_the_end_though_the_other_end_goes_on_sending() -> None:
-    one, other, _ = await ends()
-    one.send(Ask(7))
-    finishing = asyncio.create_task(one.finish())
-    await asyncio.sleep(0.05)  # `other` has not looked yet, and asks
-    for number in range(3):
-        other.send(Ask(number))
-        await asyncio.sleep(0.01)
-    assert not finishing.done()
-    assert [await other.receive() for _ in range(2)] == [Ask(7), None]
-    await other.close()
-    await finishing
+async def test_what_was_sent_before_an_end_arrives_though_one_writes_to_it_before_one_reads() -> None:
+    ours, theirs = pair()
+    pipe, whole = await pipe_over(ours), len(ask := pickle.dumps(Ask(7)))
+    theirs[1].sendall(struct.pack("!I", whole) + ask)
+    for end in theirs:
+        end.close()
+    for number in range(3):  # the first of which finds out that the other end is gone
+        pipe.send(Ask(number))
+    await asyncio.sleep(0.05)
+    assert [await pipe.receive() for _ in range(2)] == [Ask(7), None]
+    await pipe.close()
 
 
 @on_a_loop
 async def test_a_message_that_is_cut_short_is_none() -> None:
-    ours, theirs = socket.socketpair()
+    ours, theirs = pair()
     pipe = await pipe_over(ours)
-    theirs.sendall(struct.pack("!I", 100) + b"cut")
-    theirs.close()
+    theirs[1].sendall(struct.pack("!I", 100) + b"cut")
+    for end in theirs:
+        end.close()
     assert await pipe.receive() is None
     await pipe.close()
 
@@ -109,7 +109,7 @@ async def test_a_message_that_is_cut_short_is_none() -> None:
 @on_a_loop
 async def test_an_end_that_does_not_listen_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "WORKER_UNREAD_BYTES", 1000)
-    ours, theirs = socket.socketpair()
+    ours, theirs = pair()
     pipe = await pipe_over(ours)
     names = tuple("x" * 100 for _ in range(100))
     assert not pipe.is_backed_up
@@ -118,7 +118,8 @@ async def test_an_end_that_does_not_listen_is_noticed(monkeypatch: pytest.Monkey
         pipe.send(State(None, False, None, 0, tuple(f"{name}{sent}" for name in names), ()))
         sent += 1
     assert sent > 1
-    theirs.close()
+    for end in theirs:
+        end.close()
     await pipe.close()
 
 

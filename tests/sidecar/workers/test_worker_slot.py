@@ -195,7 +195,7 @@ async def test_a_process_that_only_lingers_is_killed(
     monkeypatch.setattr(limits, "WORKER_START_S", 2)
     monkeypatch.setattr(limits, "WORKER_END_S", 0.1)
     made = tmp_path / "lingering"
-    close = "os.close(int(sys.argv[4]))" if closes else "pass"
+    close = "os.close(int(sys.argv[5]))" if closes else "pass"  # what it speaks into
     made.write_text(f"#!{sys.executable} -S\nimport os, sys, time\n{close}\ntime.sleep(1000)\n")
     made.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(made))

@@ -127,20 +127,26 @@ def in_origin_form(target: bytes, headers: Headers) -> tuple[bytes, Headers]:
 
 
 def forwarded_request(
-    head: RequestHead, *, prefix: bytes, host: bytes | None, traceparent: bytes | None, body: bytes = b""
+    head: RequestHead,
+    *,
+    prefix: bytes,
+    host: bytes | None,
+    traceparent: bytes | None,
+    length: int | None = None,
+    body: bytes = b"",
 ) -> bytes:
     """The head to send upstream, and behind it `body`.
 
-    `host` replaces the client's Host when given; `traceparent` replaces every one that came, in the place of the
-    first. A body is framed as the client framed it; an upgrade is passed on as one.
+    `host` replaces the client's Host when given, `length` its Content-Length; `traceparent` replaces every one that
+    came, in the place of the first. A body is framed as the client framed it; an upgrade is passed on as one.
     """
     base = prefix if head.target.startswith(b"/") else b""  # `OPTIONS *` asks for no path
     lines = [b"%s %s%s HTTP/1.1" % (head.method, base, head.target)]
-    places = head.shape.places
+    places, headers = head.shape.places, head.headers if length is None else _resized(head, length)
     if host is None and head.shape.passes and b"host" in places and TRACEPARENT not in places:  # nearly every request
-        lines += map(b": ".join, head.headers)
+        lines += map(b": ".join, headers)
     else:
-        traceparent = _changed_fields(lines, head, host=host, traceparent=traceparent)
+        traceparent = _changed_fields(lines, head, headers, host=host, traceparent=traceparent)
     if traceparent:
         lines.append(b"%s: %s" % (TRACEPARENT, traceparent))
     if head.upgrade is not None:
@@ -149,12 +155,21 @@ def forwarded_request(
     return b"\r\n".join(lines)
 
 
+def _resized(head: RequestHead, length: int) -> Headers:
+    """The fields of a request whose body has become `length` bytes long; chunks need no length."""
+    place = head.shape.places.get(b"content-length")
+    if place is None:
+        return head.headers
+    name, _ = head.headers[place]
+    return *head.headers[:place], (name, b"%d" % length), *head.headers[place + 1 :]
+
+
 def _changed_fields(
-    lines: list[bytes], head: RequestHead, *, host: bytes | None, traceparent: bytes | None
+    lines: list[bytes], head: RequestHead, headers: Headers, *, host: bytes | None, traceparent: bytes | None
 ) -> bytes | None:
-    """Add the fields to send upstream; the traceparent that has still to be sent."""
+    """Add `headers`, the fields of `head`, as they are sent upstream; the traceparent that has still to be sent."""
     dropped = _named_by_connection(head)
-    for lower, (name, value) in zip(head.shape.names, head.headers, strict=True):
+    for lower, (name, value) in zip(head.shape.names, headers, strict=True):
         if lower == b"host" and host is not None:
             value = host  # noqa: PLW2901  the one field whose value may be ours
         elif lower == TRACEPARENT and traceparent is not None:

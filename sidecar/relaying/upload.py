@@ -9,7 +9,6 @@ from sidecar.http.http_head import Headers, RequestHead, chunk, forwarded_reques
 from sidecar.judging.backlog import Backlog
 from sidecar.judging.watch import STREAM, Shed, Watch
 from sidecar.said.dialects import LOOK_BYTES
-from sidecar.usage.usage_ask import resized
 
 
 class Upload:
@@ -24,6 +23,7 @@ class Upload:
         "_host",
         "_is_decided",
         "_is_headed",
+        "_length",
         "_prefix",
         "_sole",
         "_unsent",
@@ -42,6 +42,7 @@ class Upload:
         self._held: bytearray | None = None
         self._unsent: list[bytes] = []
         self._first_write = b""
+        self._length: int | None = None  # of the body, where it is no longer what the head says
         self._sole: bytes | None = None  # the body, of a request that came in one piece
         self._whole_at_ns: int | None = None
         self.unsent_bytes = self.writes = 0
@@ -61,10 +62,8 @@ class Upload:
             return
         self._sole, self.whole, self._whole_at_ns, self._is_decided = body, True, at_ns, True
         if watch is not None and body.find(STREAM) >= 0 and watch.may_ask(head):
-            text = watch.asking(body)
-            if text is not body:
-                head, body = resized(head, len(text)), text
-        data = self._headed(head, body)
+            body = self._asking(watch, body)
+        data = self._headed(body)
         self._unsent, self.unsent_bytes = [data], len(data)
 
     def body(self, data: bytes) -> None:
@@ -77,7 +76,7 @@ class Upload:
             return
         held += data
         if len(held) > LOOK_BYTES:
-            self._let_go(self._head, bytes(held))
+            self._let_go(bytes(held))
 
     def end(self, trailers: Headers, at_ns: int) -> None:
         """The last of it came at `at_ns`."""
@@ -87,8 +86,7 @@ class Upload:
             return
         held = self._holding()
         if held is not None and watch is not None:
-            body = watch.asking(bytes(held))
-            self._let_go(resized(self._head, len(body)), body)
+            self._let_go(self._asking(watch, bytes(held)))
         if self._head.chunked:
             self._queue(last_chunk(trailers))
         self.whole, self._whole_at_ns = True, at_ns
@@ -130,22 +128,36 @@ class Upload:
             self._held = bytearray() if self._watch.may_ask(self._head) else None
         return self._held
 
-    def _let_go(self, head: RequestHead, body: bytes) -> None:
-        self._held, self._head = None, head
+    def _asking(self, watch: Watch, body: bytes) -> bytes:
+        """The body to send for a whole one that may be asked for its usage."""
+        text = watch.asking(body)
+        if text is not body:
+            self._length = len(text)
+        return text
+
+    def _let_go(self, body: bytes) -> None:
+        self._held = None
         if body:
             self._queue_body(body)
 
-    def _headed(self, head: RequestHead, data: bytes) -> bytes:
+    def _headed(self, data: bytes) -> bytes:
         """The head to send with the data behind it; from now on it was."""
         self._is_headed = True
         traceparent = None if self._watch is None else self._watch.traceparent
-        return forwarded_request(head, prefix=self._prefix, host=self._host, traceparent=traceparent, body=data)
+        return forwarded_request(
+            self._head,
+            prefix=self._prefix,
+            host=self._host,
+            traceparent=traceparent,
+            length=self._length,
+            body=data,
+        )
 
     def _queue_body(self, data: bytes) -> None:
         self._queue(chunk(data) if self._head.chunked else data)
 
     def _queue(self, data: bytes) -> None:
         if not self._is_headed:
-            data = self._headed(self._head, data)
+            data = self._headed(data)
         self._unsent.append(data)
         self.unsent_bytes += len(data)

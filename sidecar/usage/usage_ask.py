@@ -63,16 +63,6 @@ def accepts_packing(head: RequestHead) -> bool:
     return False
 
 
-def resized(head: RequestHead, length: int) -> RequestHead:
-    """The head of a request whose body has become `length` bytes long; chunks need no length."""
-    if head.chunked or length == head.length:
-        return head
-    place = head.shape.places[b"content-length"]
-    before, (name, _), after = head.headers[:place], head.headers[place], head.headers[place + 1 :]
-    headers = (*before, (name, b"%d" % length), *after)
-    return RequestHead(head.method, head.target, head.minor, headers, head.keep_alive, length=length)
-
-
 def edited_at_a_glance(body: bytes) -> bytes | None:
     """As `edited`, of a body that was read and asks for a stream; None where a glance does not suffice."""
     if body.count(b'"stream"') != 1 or b"stream_options" in body or b"\\u" in body:

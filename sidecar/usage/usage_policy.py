@@ -74,23 +74,22 @@ class _Server:
 
 
 class UsagePolicy:
-    """Decides for each request, and learns from its end."""
+    """Decides for each request, and learns from its end. `chunk`: what asking does to the engine's streams; None: the
+    mode does not ask this engine."""
 
     def __init__(self, mode: Mode = "off", engine: str | None = None) -> None:
         self._mode: Mode = mode
-        self._engine = engine
+        self._engine, self.chunk = engine, self._chunk_of(engine)
         self._server = _Server()
 
-    @property
-    def chunk(self) -> UsageChunk | None:
-        """What asking does to the engine's streams; None: the mode does not ask this engine."""
-        known = ENGINES[self._engine].usage_chunk if self._engine in ENGINES else None
+    def _chunk_of(self, engine: str | None) -> UsageChunk | None:
+        known = ENGINES[engine].usage_chunk if engine in ENGINES else None
         return (known or UNKNOWN_ENGINE) if self._mode == "on" else known
 
     def engine_is(self, name: str) -> None:
         """The engine was recognised; another one than before is another server."""
         if name != self._engine:
-            self._engine = name
+            self._engine, self.chunk = name, self._chunk_of(name)
             self.server_gone()
 
     def server_gone(self) -> None:
@@ -152,21 +151,16 @@ class UsagePolicy:
 class Asking:
     """One request that may also be asked for its usage.
 
-    `streams`: it asks for a stream, as only such a one can be asked; `could`: its body allows it; `asked`: it was;
-    `packed`: its answer came compressed.
+    `streams`: it asks for a stream, as only such a one can be asked; `packing`: its client takes a compressed one;
+    `could`: its body allows it; `asked`: it was; `packed`: its answer came compressed.
     """
 
-    __slots__ = ("_filter", "_head", "_policy", "asked", "could", "dialect", "packed", "streams")
+    __slots__ = ("_filter", "_head", "_policy", "asked", "could", "dialect", "packed", "packing", "streams")
 
     def __init__(self, policy: UsagePolicy, dialect: str, head: RequestHead) -> None:
         self._policy, self.dialect, self._head = policy, dialect, head
-        self.streams = self.could = self.asked = self.packed = False
+        self.streams = self.packing = self.could = self.asked = self.packed = False
         self._filter: UsageFilter | None = None
-
-    @property
-    def packing(self) -> bool:
-        """Whether the client takes compressed answers; asked of streams alone."""
-        return accepts_packing(self._head)
 
     @property
     def teaches(self) -> bool:
@@ -180,10 +174,10 @@ class Asking:
 
     def edit(self, ask: Ask, body: bytes) -> bytes | None:
         """The body to send instead of `body`, if it is to be asked."""
-        self.streams = ask.stream
-        text = None
-        if ask.stream and not ask.wants_usage:
-            text = edited_at_a_glance(body) or edited(body)
+        if not ask.stream:
+            return None
+        self.streams, self.packing = True, accepts_packing(self._head)
+        text = None if ask.wants_usage else edited_at_a_glance(body) or edited(body)
         self.could = text is not None
         if text is None or not self._policy.asks(self, ask):
             return None

@@ -28,6 +28,7 @@ def sent(head: RequestHead, *, host: bytes | None = None, traceparent: bytes | N
 
 
 HOST = (b"Host", b"api.test")
+SIZED = (HOST, (b"X", b"10"), (b"content-LENGTH", b"10"), (b"Y", b"10"))
 
 
 def test_a_request_goes_through_as_it_came() -> None:
@@ -178,3 +179,16 @@ def test_fields_are_found_whatever_their_case() -> None:
     assert find(headers, b"c") is None
     assert find_all(headers, b"a") == [b"1", b"2"]
     assert tokens(headers[2][1]) == [b"x", b"y"]
+
+
+@pytest.mark.parametrize("host", [None, b"other.test"])
+def test_the_length_follows_the_body_and_nothing_else_changes(host: bytes | None) -> None:
+    before = sent(request(*SIZED), host=host)
+    after = forwarded_request(request(*SIZED), prefix=b"", host=host, traceparent=None, length=77).decode()
+    assert "content-LENGTH: 77\r\n" in after
+    assert after == before.replace("content-LENGTH: 10", "content-LENGTH: 77")
+
+
+def test_a_request_in_chunks_has_no_length_to_follow() -> None:
+    chunked = request(HOST, (b"Transfer-Encoding", b"chunked"))
+    assert forwarded_request(chunked, prefix=b"", host=None, traceparent=None, length=77).decode() == sent(chunked)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sidecar.http.http_head import RequestHead
 from sidecar.said.dialects import LOOK_BYTES
-from sidecar.usage.usage_ask import OPTIONS, accepts_packing, can_edit, edited, edited_at_a_glance, resized
+from sidecar.usage.usage_ask import OPTIONS, accepts_packing, can_edit, edited, edited_at_a_glance
 
 ADDED = b'"stream_options":{"include_usage":true},'
 
@@ -163,13 +163,3 @@ def test_which_requests_can_take_an_edit(request_head: RequestHead, editable: bo
 )  # fmt: skip
 def test_whether_a_client_takes_a_compressed_answer(value: bytes | None, accepted: bool) -> None:
     assert accepts_packing(head() if value is None else head((b"Accept-Encoding", value))) is accepted
-
-
-def test_the_length_follows_the_body_and_nothing_else_changes() -> None:
-    before = head((b"X", b"1"), (b"content-LENGTH", b"10"), (b"Y", b"10"))
-    after = resized(before, 77)
-    assert after.headers == ((b"X", b"1"), (b"content-LENGTH", b"77"), (b"Y", b"10"))
-    assert after.length == 77
-    assert resized(before, 10) is before
-    chunked = head((b"Transfer-Encoding", b"chunked"), length=None, chunked=True)
-    assert resized(chunked, 77) is chunked

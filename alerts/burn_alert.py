@@ -1,9 +1,9 @@
 """The alert of one tier of one objective: when it starts, what holds it, what ends it (DESIGN 5, `slo.burn`).
 
-It starts when burn * coverage > f over the long window and burn > f over the short one, with enough bad events in two
-different minutes, and when neither chance nor an idle hour is all that says so; each hash for itself, compared as
-counts (bad > f * (1 - target) * total), so that an idle window is no division by zero. Where few events decide they are
-made whole again (`round`), for `increase` extrapolates.
+It starts when burn * coverage > f over the long window and burn > f over the short one and the one between, with enough
+bad events in two different minutes, and when neither chance nor an idle hour is all that says so; each hash for itself,
+compared as counts (bad > f * (1 - target) * total), so that an idle window is no division by zero. Where few events
+decide they are made whole again (`round`), for `increase` extrapolates.
 
 Once firing it must not end by silence: a hung or vanished server sends neither good nor bad events. So the condition
 is recorded, as a series that is there while the tier fires and reads itself at the next evaluation:
@@ -74,6 +74,7 @@ def starts(spec: Spec, objective: Objective, tier: Tier) -> str:
     needed, known = promql.number(tier.bad_share_needed), promql.coverage(tier.long_s) + selector
     spread = " or ".join(f"{promql.bad_spans(window)}{selector} >= 2" for window in spans_windows_s(tier))
     apart = (f"    and {long.total} > {short.total}",) if tier.looks_twice else ()
+    lasts = (f"    and {recent.bad} > {needed} * {recent.total}" for recent in _recent(spec, objective, tier))
     return "\n".join(
         (
             f"    {long.bad} * {known} > {needed} * {long.total}",
@@ -81,6 +82,7 @@ def starts(spec: Spec, objective: Objective, tier: Tier) -> str:
             f"    and ({spread})",
             f"    and {short.bad} > {needed} * {short.total}",
             f"    and ({_beyond_chance(tier, short)})",
+            *lasts,
             *apart,
             *_unless_paged(spec, objective, tier),
         )
@@ -106,7 +108,7 @@ def stays(spec: Spec, objective: Objective, tier: Tier) -> str:
             f"      {short.bad} > {needed} * {short.total}",
             "      or (",
             f"        round({long.bad}) + {chance} > {needed} * {long.total}",
-            f"        and round({long.bad}) > 0",
+            f"        and (round({long.bad}) > 0 or {long.total} < {promql.number(chance + HALF)})",
             f"        unless ({short.total} > 0 and (",
             f"          round({short.bad}) + {chance} <= {needed} * {short.total}",
             f"          or {_only(short, 'good')} and ({to_be_expected} or {enough})",
@@ -127,6 +129,11 @@ class _Counts:
 def _counts(spec: Spec, objective: Objective, window_s: int) -> _Counts:
     selector = of_objective(spec, objective)
     return _Counts(promql.slo_bad(window_s) + selector, promql.slo_total(window_s) + selector)
+
+
+def _recent(spec: Spec, objective: Objective, tier: Tier) -> Iterator[_Counts]:
+    if tier.recent_s is not None:
+        yield _counts(spec, objective, tier.recent_s)
 
 
 def _beyond_chance(tier: Tier, short: _Counts) -> str:

@@ -111,7 +111,7 @@ def _objective_groups(spec: Spec, objective: Objective, target: Target) -> list[
     spread = {window for tier in ordered for window in spans_windows_s(tier)}
     for tier in ordered:
         interval_s = target.interval_s(tier.short_s)
-        needed = {tier.short_s, tier.long_s}
+        needed = {tier.short_s, tier.long_s, tier.recent_s or tier.long_s}
         rules: list[Rule] = []
         for window in sorted(windows & needed):
             rules += window_rules(spec, objective, window)

@@ -15,7 +15,9 @@ more and would not if two more of its events were bad; or when it holds no bad o
 long one's share, or among ten; or when the long window holds no bad one, or two fewer than would burn: a few good
 answers in a quiet night are no recovery. A service with many events does not notice; one with few is paged once.
 And a long window of ten minutes or more must hold more than the short one does: what an idle hour leaves in both is one
-look, not two, so a cold start does not page for the minute that it takes.
+look, not two, so a cold start does not page for the minute that it takes. Nor does it start on what it remembers: hours
+after an incident the long window still burns, and a few bad events in the short one, as they always come, would ring
+for it again; so a window between the two (`Tier.recent_s`) must burn as well. Trouble that lasts burns in it first.
 
 At a constant bad share x from a clean start a tier is detected after L*f*B/x, has then spent f*L/P of the budget,
 and its short window S resets it S*(1 - f*B/x) after the trouble ends (Google SRE Workbook, ch. 5, and its algebra).
@@ -117,6 +119,13 @@ class Tier:
         return self.short_s < self.long_s and self.long_s >= FINE_WINDOW_S
 
     @property
+    def recent_s(self) -> int | None:
+        """The window that must burn too, so that a trouble which is over starts nothing: of those kept anyway the
+        longest that is no more than half the long one. None: there is none between the two."""
+        between = (window for window in STANDARD_WINDOWS_S if self.short_s < window <= self.long_s // 2)
+        return max(between, default=None)
+
+    @property
     def severity(self) -> Severity:
         return severity(self.notify)
 
@@ -192,10 +201,11 @@ def burns(tier: Tier, window: WindowCounts, *, more: int = 0) -> bool:
     return window.bad + more > tier.bad_share_needed * window.total
 
 
-def starts(tier: Tier, long: WindowCounts, short: WindowCounts) -> bool:
+def starts(tier: Tier, long: WindowCounts, short: WindowCounts, recent: WindowCounts | None) -> bool:
     """Whether a tier that does not fire starts to."""
     apart = not tier.looks_twice or long.total > short.total
-    return long_burns(tier, long) and burns(tier, short) and _is_beyond_chance(tier, short) and apart
+    lasts = recent is None or burns(tier, recent)
+    return long_burns(tier, long) and burns(tier, short) and _is_beyond_chance(tier, short) and apart and lasts
 
 
 def _is_beyond_chance(tier: Tier, short: WindowCounts) -> bool:
@@ -211,7 +221,8 @@ def ends(tier: Tier, long: WindowCounts, short: WindowCounts) -> bool:
         return True
     if burns(tier, short):
         return False
-    is_over = long.bad == 0 or not burns(tier, long, more=tier.chance_events)
+    all_good = long.bad == 0 and long.total > tier.chance_events
+    is_over = all_good or not burns(tier, long, more=tier.chance_events)
     return is_over or (short.total > 0 and _has_recovered(tier, long, short))
 
 
@@ -223,14 +234,14 @@ def _has_recovered(tier: Tier, long: WindowCounts, short: WindowCounts) -> bool:
 
 
 def next_state(
-    tier: Tier, *, firing: bool, long: WindowCounts, short: WindowCounts
+    tier: Tier, *, firing: bool, long: WindowCounts, short: WindowCounts, recent: WindowCounts | None = None
 ) -> Literal["ok", "pending", "firing"]:
-    """The tier's state now."""
+    """The tier's state now, by what its windows hold: `recent` that of `Tier.recent_s`, None where there is none."""
     if firing:
         return "ok" if ends(tier, long, short) else "firing"
     if not long_burns(tier, long):
         return "ok"
-    return "firing" if starts(tier, long, short) else "pending"
+    return "firing" if starts(tier, long, short, recent) else "pending"
 
 
 @dataclass(frozen=True, slots=True)

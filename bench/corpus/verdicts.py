@@ -124,15 +124,18 @@ class Counter:
 def fired(counter: Counter, tier: Tier) -> list[Firing]:
     """When a tier of ours fires, by `slo.burn.next_state`."""
     long, short = counter.window(tier.long_s), counter.window(tier.short_s)
+    recent = None if tier.recent_s is None else counter.window(tier.recent_s)
     needed = float(tier.bad_share_needed)
     short_total, long_total = short.good + short.bad, long.good + long.bad
     starting = long.over(needed) & (long.bad >= tier.min_bad_events) & (long.bad_spans >= 2)
     starting &= (short_total > 0) & (short.bad > needed * short_total * (1 - MARGIN))
     if tier.looks_twice:
         starting &= long_total > short_total
+    if recent is not None:
+        starting &= recent.bad > needed * (recent.good + recent.bad) * (1 - MARGIN)
     chance, most = tier.chance_events, needed * (1 + MARGIN)
     all_good = (short.bad == 0) & ((short_total * long.bad >= chance * long_total) | (short_total >= ENOUGH_GOOD))
-    ending = (long.bad == 0) | (long.bad + chance <= most * long_total) | all_good
+    ending = ((long.bad == 0) & (long_total > chance)) | (long.bad + chance <= most * long_total) | all_good
     ending |= short.bad + chance <= most * short_total
     ending &= short.bad <= most * short_total
     ending |= long_total == 0
@@ -140,7 +143,8 @@ def fired(counter: Counter, tier: Tier) -> list[Firing]:
     found, firing, began, step = [], False, 0, counter.first
     while (place := int(np.searchsorted(turns[firing], step))) < turns[firing].size:
         at = int(turns[firing][place])
-        now = next_state(tier, firing=firing, long=long.at(at), short=short.at(at)) == "firing"
+        held = None if recent is None else recent.at(at)
+        now = next_state(tier, firing=firing, long=long.at(at), short=short.at(at), recent=held) == "firing"
         if now and not firing:
             began = at
         elif firing and not now:

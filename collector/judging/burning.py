@@ -212,6 +212,7 @@ class _Court:
                 firing=firing,
                 long=self._counts(one, tier, tier.long_s),
                 short=self._counts(one, tier, tier.short_s),
+                recent=None if tier.recent_s is None else self._counts(one, tier, tier.recent_s),
             )
             for one in self._of(number)
         ]

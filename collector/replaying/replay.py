@@ -212,6 +212,7 @@ def _firings(past: Past, tier: Tier, moments: Counts, pages: Sequence[Firing] = 
     """The stretches in which the tier fires, a ticket with these `pages` before it. Only moments at which it may begin,
     or end, are asked about."""
     long, short = _Window(past, tier, moments, tier.long_s), _Window(past, tier, moments, tier.short_s)
+    recent = None if tier.recent_s is None else _Window(past, tier, moments, tier.recent_s)
     waits = _waits(pages, moments, after_s=tier.short_s)
     may_begin = np.flatnonzero(_may_begin(tier, long, short) & ~waits)
     may_end = np.flatnonzero(_may_end(tier, long, short))
@@ -222,7 +223,13 @@ def _firings(past: Past, tier: Tier, moments: Counts, pages: Sequence[Firing] = 
         if later.size == 0:
             break
         place, firing = int(later[0]), began_s is not None
-        state = burn.next_state(tier, firing=firing, long=long.counts(place), short=short.counts(place))
+        state = burn.next_state(
+            tier,
+            firing=firing,
+            long=long.counts(place),
+            short=short.counts(place),
+            recent=None if recent is None else recent.counts(place),
+        )
         if state == "firing" and began_s is None:
             began_s = int(moments[place])
         elif state == "ok" and began_s is not None:

@@ -382,12 +382,12 @@ def walked(tier: Tier, counted: Counted) -> list[bool]:
     firing, found = False, []
     for now in range(len(good)):
         windows = []
-        for length_s in (tier.long_s, tier.short_s):
+        for length_s in (tier.long_s, tier.short_s, tier.recent_s or tier.long_s):
             first = max(now - length_s // 60, 0)
             spans = sum(a < b for a, b in itertools.pairwise(bad[first : now + 1]))
             known = min(60 * now / length_s, 1.0)
             windows.append(WindowCounts(good[now] - good[first], bad[now] - bad[first], known, spans))
-        firing = next_state(tier, firing=firing, long=windows[0], short=windows[1]) == "firing"
+        firing = next_state(tier, firing=firing, long=windows[0], short=windows[1], recent=windows[2]) == "firing"
         found.append(firing)
     return found
 
@@ -399,7 +399,7 @@ def test_at_every_minute_of_any_traffic_the_rules_say_what_slo_burn_says(
     hourly = spec(target=target, window="4h", alerts={"tiers": [{"name": "fast", "budget": budget, "long": "1h"}]})
     (tier,) = tiers(hourly.objectives[0])
     minutes, random = 120, Random(target)
-    models = {f"m{number}": drawn(random, minutes) for number in range(14)}
+    models = {f"m{number}": drawn(random, minutes) for number in range(20)}
     series = {heartbeat(): f"0+60x{minutes}"}
     for model, counted in models.items():
         for result, counts in zip(("good", "bad"), counted, strict=True):

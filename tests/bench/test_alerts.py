@@ -100,8 +100,9 @@ def walked(steps: Steps, made: Counts, tier: Tier) -> tuple[list[Firing], int]:
     """When the tier fires, asked at every step of windows added up anew; and how often it did not, for `bad_spans`."""
     found, firing, began, minute_short = [], False, 0, 0
     for at_s in steps.ends_s.tolist():
-        held = [_held(steps, made, at_s, window_s) for window_s in (tier.long_s, tier.short_s)]
-        now = next_state(tier, firing=firing, long=held[0], short=held[1]) == "firing"
+        asked_s = (tier.long_s, tier.short_s, tier.recent_s or tier.long_s)
+        held = [_held(steps, made, at_s, window_s) for window_s in asked_s]
+        now = next_state(tier, firing=firing, long=held[0], short=held[1], recent=held[2]) == "firing"
         minute_short += held[0].bad >= tier.min_bad_events and held[0].bad_spans < 2
         if now and not firing:
             began = at_s

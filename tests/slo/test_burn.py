@@ -135,10 +135,10 @@ def walk(tier: Tier, bad_at: list[bool], *, step_s: int) -> list[str]:
     state, states = "ok", []
     for now in range(len(bad_at)):
         windows = []
-        for length in (tier.long_s, tier.short_s):
+        for length in (tier.long_s, tier.short_s, tier.recent_s or tier.long_s):
             seen = bad_at[max(0, now + 1 - length // step_s) : now + 1]
             windows.append(WindowCounts(good=seen.count(False), bad=seen.count(True)))
-        state = next_state(tier, firing=state == "firing", long=windows[0], short=windows[1])
+        state = next_state(tier, firing=state == "firing", long=windows[0], short=windows[1], recent=windows[2])
         states.append(state)
     return states
 
@@ -284,6 +284,7 @@ ENDS = {
     ),
     "few good events, and the long window would not": (WindowCounts(36, 8), WindowCounts(1, 0), "ok"),
     "few good events, and the long window holds none bad": (WindowCounts(3, 0), WindowCounts(1, 0), "ok"),
+    "two good events in the long window are no recovery": (WindowCounts(2, 0), WindowCounts(0, 0), "firing"),
     "silence while the long window burns": (BURNING, WindowCounts(0, 0), "firing"),
     "silence, and the long window has forgotten": (WindowCounts(0, 0), WindowCounts(0, 0), "ok"),
 }
@@ -308,11 +309,46 @@ def test_who_asks_for_fewer_bad_events_leaves_fewer_to_chance(least: int, chance
     assert next_state(tier, firing=False, long=BURNING, short=WindowCounts(4, 2)) == state
 
 
+@pytest.mark.parametrize(
+    ("alerts", "recent_s"),
+    [
+        ("", [1800, 7200, 21600, 86400]),
+        ("long: 1h", [1800]),
+        ("long: 59m", [300]),
+        ("long: 20m", [300]),
+        ("long: 10m, short: 5m", [None]),
+        ("long: 5m", [None]),
+    ],
+)
+def test_a_window_between_the_two_is_one_that_is_kept_anyway(alerts: str, recent_s: list[int | None]) -> None:
+    by_hand = f", alerts: {{tiers: [{{name: one, budget: 0.1%, {alerts}}}]}}" if alerts else ""
+    assert [tier.recent_s for tier in tiers(objective("99%", by_hand))] == recent_s
+
+
+@pytest.mark.parametrize(("bad", "state"), [(25, "pending"), (26, "firing")])
+def test_what_the_long_window_remembers_starts_nothing(bad: int, state: str) -> None:
+    tier = tiers(objective("95%"))[0]
+    recent = WindowCounts(100 - bad, bad)
+    assert next_state(tier, firing=False, long=BURNING, short=WindowCounts(0, 3), recent=recent) == state
+    assert next_state(tier, firing=True, long=BURNING, short=WindowCounts(0, 3), recent=recent) == "firing"
+
+
+@pytest.mark.parametrize(("target", "stragglers"), [("99%", 3), ("95%", 5), ("80%", 10)])
+def test_an_incident_that_is_over_does_not_ring_again_for_stragglers(target: str, stragglers: int) -> None:
+    medium = tiers(objective(target))[1]
+    assert (medium.long_s, medium.recent_s, medium.short_s) == (6 * 3600, 2 * 3600, 1800)
+    states = walk(medium, [False] * 360 + [True] * 120 + [False] * 180 + [True] * stragglers, step_s=60)
+    assert sum(a != "firing" and b == "firing" for a, b in itertools.pairwise(states)) == 1
+    assert states[-1] == "pending"
+    long, short = WindowCounts(240 - stragglers, 120 + stragglers), WindowCounts(30 - stragglers, stragglers)
+    assert next_state(medium, firing=False, long=long, short=short) == "firing", "but for the window between the two"
+
+
 @given(*[st.tuples(st.integers(0, 60), st.integers(0, 60)) for _ in range(2)], st.sampled_from(["80%", "95%", "99.9%"]))
 def test_what_starts_a_tier_does_not_end_it(short: tuple[int, int], more: tuple[int, int], target: str) -> None:
     for tier in tiers(objective(target)):
         windows = WindowCounts(short[0] + more[0], short[1] + more[1]), WindowCounts(*short)
-        assert not (starts(tier, *windows) and ends(tier, *windows))
+        assert not (starts(tier, *windows, None) and ends(tier, *windows))
 
 
 def test_long_without_short_is_pending() -> None:

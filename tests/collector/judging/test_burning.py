@@ -340,7 +340,7 @@ ORDER = ("ok", "pending", "firing").index
 
 def _state(windows: Windows, track: Track, tier: Tier, firing: bool) -> str:
     counts = []
-    for window_s in (tier.long_s, tier.short_s):
+    for window_s in (tier.long_s, tier.short_s, tier.recent_s or tier.long_s):
         held = windows.events.held(track.keys, window_s)
         first_s = min(
             (windows.events.firsts_s()[lane] for lane in windows.events.lanes(track.keys)), default=NOW_S + 10
@@ -350,4 +350,4 @@ def _state(windows: Windows, track: Track, tier: Tier, firing: bool) -> str:
         )
         spans = windows.events.bad_spans(track.keys, window_s, spread_s=tier.spread_s)
         counts.append(WindowCounts(held.good, held.bad, known, spans))
-    return next_state(tier, firing=firing, long=counts[0], short=counts[1])
+    return next_state(tier, firing=firing, long=counts[0], short=counts[1], recent=counts[2])

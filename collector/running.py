@@ -145,9 +145,7 @@ class _Collector:
                 )
                 ticks = Ticks(store, notifier, external_url, leader=leader)
                 await self._until_told(doors, Desk(store, ticks, self._settings.version))
-                await ticks.settled()
-                await ticks.drifting.stop()
-                await ticks.attributing.stop()
+                await ticks.stop()
                 await notifier.last_word(LAST_WORD_S)
         finally:
             await store.close()

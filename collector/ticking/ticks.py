@@ -110,6 +110,12 @@ class Ticks:
         await self.drifting.resume()
         await self.attributing.resume()
 
+    async def stop(self) -> None:
+        """Let what was begun end, and learn and attribute no more: to be called before the store is closed."""
+        await self.settled()
+        await self.drifting.stop()
+        await self.attributing.stop()
+
     async def run(self) -> None:
         """Tick until cancelled."""
         while True:

@@ -100,8 +100,7 @@ async def side(database: str, clock: Clock) -> AsyncIterator[Side]:
         ticks = Ticks(one, ears, "http://c", clock)
         await ticks.resume()
         yield Side(one, ticks, clock, ears)
-        await ticks.settled()
-        await ticks.drifting.stop()
+        await ticks.stop()
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ async def ticking(database: str, clock: Clock) -> AsyncIterator[tuple[Store, Tic
         loop = Ticks(one, ears, "http://c", clock)
         await loop.resume()
         yield one, loop, ears
-        await loop.settled()
+        await loop.stop()
 
 
 def transitions(connection: Connection) -> dict[str, list[str]]:

@@ -37,7 +37,7 @@ async def a_desk(database: str, clock: Clock | None = None, *, models: int = 1) 
         await ticks.resume()
         await ticks.tick()
         yield Desk(store, ticks, "1")
-        await ticks.settled()
+        await ticks.stop()
 
 
 async def read(one: Desk, **asked: Any) -> Any:

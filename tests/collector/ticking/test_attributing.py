@@ -142,6 +142,7 @@ def test_who_does_not_lead_shows_what_the_leader_found(file: str) -> None:
             await other.tick()
             assert said(other) == {"requests fail"}
             assert other.attributing.unsaved == ()
+            await other.stop()
 
     asyncio.run(story())
 

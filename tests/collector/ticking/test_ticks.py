@@ -40,7 +40,7 @@ async def ticking(database: str, clock: Clock, *, spec: str = SPEC) -> AsyncIter
         loop = Ticks(one, ears, "http://c", clock)
         await loop.resume()
         yield one, loop, ears
-        await loop.settled()
+        await loop.stop()
 
 
 async def seconds(one: Store, loop: Ticks, clock: Clock, *, count: int, good: int, bad: int) -> None:

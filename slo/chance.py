@@ -8,8 +8,8 @@ An alert starts at an event that makes both windows burn: a bad one that comes, 
 arrival sees the window as any moment does (PASTA), so each of these is a rate of events times a sum over X. The short
 window is taken as a thinned copy of the long one; it burns beyond chance with more than `Tier.chance_events` bad ones
 above those that the promise allows, or with `Tier.bad_in_a_row` and no good one. Left out is that the bad events must
-lie in two minutes, that a window between the two must burn as well, that an alert lasts until enough good events end it,
-and the season of the day: an estimate, a little high, good enough to tell 0.01 from 10.
+lie in two minutes, that a window between the two must burn as well, that an alert lasts until enough good events end
+it, and the season of the day: an estimate, a little high, good enough to tell 0.01 from 10.
 """
 
 import math

@@ -77,6 +77,11 @@ def rules(objectives: Iterable[Objective]) -> tuple[Rule, ...]:
     return tuple(_rule(objective) for objective in objectives)
 
 
+def soonest_ns(rules: Iterable[Rule]) -> float:
+    """After how long waiting alone first turns a request bad for one of the rules; infinite where it never does."""
+    return min((wait_ns for rule in rules for wait_ns in rule.waits_ns if wait_ns is not None), default=math.inf)
+
+
 def _rule(objective: Objective) -> Rule:
     signal = objective.signal
     if signal in (_KV, _QUEUE):

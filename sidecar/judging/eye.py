@@ -15,7 +15,7 @@ from sidecar.guarding.queue_guard import Fate, Promise, Queued, QueueGuard, loos
 from sidecar.http.http_head import RequestHead
 from sidecar.judging.backlog import Backlog
 from sidecar.judging.deadline_timer import NEVER_NS, DeadlineTimer
-from sidecar.judging.deadlines import Judge, Rule, StateSeconds, Verdict, matching, rules, users_in_flight
+from sidecar.judging.deadlines import Judge, Rule, StateSeconds, Verdict, matching, rules, soonest_ns, users_in_flight
 from sidecar.judging.faults import Faults
 from sidecar.judging.labels import ModelLabels
 from sidecar.judging.watch import Watch
@@ -55,6 +55,10 @@ from slo.signals import (
 )
 
 MAX_KINDS = 256  # of requests whose objectives are remembered
+ARM_S = 0.1
+"""Whoever is refused, and many a short answer, is over before its timer is needed: timers are set so late."""
+ARM_AHEAD = 5
+"""Timers are set late only where every deadline is at least so many times as far away: none is missed."""
 OVERDUE_SIGNALS = (TTFT.sql, E2E.sql)
 
 
@@ -93,22 +97,25 @@ class Eye:
         self._state = StateSeconds(())
         self._in_flight: set[Watch] = set()
         self._begun: list[Watch] = []  # whose timers have still to be set
+        self._arms_late = self._is_arming = False
         self._shown: set[str] = set()
         tally.create(HEARTBEAT, ())
         faults = Faults(tally)
         self.look, self.fault = faults.look, faults.count
-        self.backlog = Backlog(timer.call_later, fault=faults.count, settled=self._set_timers)
+        self.backlog = Backlog(timer.call_later, fault=faults.count, settled=self._settled)
 
     # Objectives.
 
     def load(self, spec: Spec | None) -> None:
         """Judge new requests by `spec`; those in flight keep theirs, and hashes that are gone are exported no more."""
         self.catch_up()
+        self._set_timers()
         self._objectives = spec.objectives if spec is not None else ()
         self._rules = rules(self._objectives)
         self._matching = functools.lru_cache(MAX_KINDS)(functools.partial(matching, self._rules))
         self._sizes_matter = any(rule.objective.match.prompt_bytes is not None for rule in self._rules)
         self._is_guarding = any(rule.promise is not None for rule in self._rules)
+        self._arms_late = soonest_ns(self._rules) >= ARM_AHEAD * ARM_S * 1e9
         self._state = StateSeconds(self._rules)
         self._classes = frozenset((*(spec.classes if spec is not None else ()), SYNTHETIC_CLASS))
         self._hashes = {id(objective): (objective, objective.hash) for objective in self._objectives}
@@ -189,11 +196,21 @@ class Eye:
             self.busy_since_ns = at_ns
         self._in_flight.add(watch)
         self._begun.append(watch)
-        if not self.backlog.is_settling:
+        if self._arms_late:
+            if not self._is_arming:
+                self._is_arming = True
+                self.timer.call_later(ARM_S, self._set_timers)
+        elif not self.backlog.is_settling:
+            self._set_timers()
+
+    def _settled(self) -> None:
+        """What waited was looked at."""
+        if not self._arms_late:
             self._set_timers()
 
     def _set_timers(self) -> None:
         """Set those of all that began and have not ended since."""
+        self._is_arming = False
         begun, self._begun = self._begun, []
         for watch in begun:
             if watch in self._in_flight:
@@ -219,20 +236,21 @@ class Eye:
         """Count what a first token decided of a request, which waited in the queue if it is `queued`."""
         series = self._series.get(label := self.labels.of(watch.model)) or self._series_of(label)
         self._count(series, watch, verdicts)
-        if queued is not None and self.guard is not None:
-            self._came_of(series, self.guard.first_token(queued, at_ns))
+        if queued is None or self.guard is None:
+            return
+        if (fate := self.guard.first_token(queued, at_ns)) is not None:
+            self._came_of(series, fate)
 
     def unqueue(self, watch: Watch, queued: Queued, at_ns: int) -> None:
         """A request that is over without a token waits no longer."""
-        if self.guard is not None:
-            self._came_of(self._series_of(watch.label), self.guard.leave(queued, at_ns))
+        if self.guard is not None and (fate := self.guard.leave(queued, at_ns)) is not None:
+            self._came_of(self._series_of(watch.label), fate)
 
-    def _came_of(self, series: ModelSeries, fate: Fate | None) -> None:
+    def _came_of(self, series: ModelSeries, fate: Fate) -> None:
         """Count what came of what the guard had said."""
-        if fate is not None:
-            series.guarded(fate.verdict, good=fate.good).count += 1
-            if fate.error_s is not None:
-                series.prediction_error.record(fate.error_s)
+        series.guarded(fate.verdict, good=fate.good).count += 1
+        if fate.error_s is not None:
+            series.prediction_error.record(fate.error_s)
 
     def count(self, watch: Watch, verdicts: Iterable[Verdict]) -> None:
         """Count what was judged of a request."""

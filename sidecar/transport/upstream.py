@@ -134,6 +134,7 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
+        "_paused",
         "_poll",
         "_spare",
         "_transport",
@@ -155,6 +156,7 @@ class Connection(asyncio.Protocol):
         self._writes = 0
         self._spare: socket.socket | None = None
         self._poll: select.poll | None = None
+        self._paused = False
         self.reader: ResponseReader | None = None  # kept for whoever reads the answers on it
         self.idle_since_s = 0.0
         self.on_lost: Callable[[Connection, Exception | None], None] | None = None
@@ -199,15 +201,17 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing() or transport.get_write_buffer_size():
             return False
-        transport.resume_reading()
+        self.resume_reading()
         return True
 
     def pause_reading(self) -> None:
-        if self._transport is not None:
+        if self._transport is not None and not self._paused:
+            self._paused = True
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        if self._transport is not None:
+        if self._transport is not None and self._paused:
+            self._paused = False
             self._transport.resume_reading()
 
     def abort(self) -> None:

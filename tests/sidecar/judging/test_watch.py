@@ -6,6 +6,7 @@ import time
 import pytest
 
 from sidecar.http.http_head import RequestHead, ResponseHead
+from sidecar.judging.eye import ARM_S
 from sidecar.judging.watch import Watch
 from sidecar.said.dialects import LOOK_BYTES, TAIL_BYTES
 from slo.signals import OTHER_MODEL, TELEMETRY_FAULTS
@@ -13,6 +14,7 @@ from tests.sidecar.rig import CHAT, Rig, delta, on_a_loop, proxied, raw, spec
 
 S = 1_000_000_000
 JUDGED = spec("{name: whole, signal: e2e, percentile: 95, threshold: 20s}")
+SOON = spec("{name: whole, signal: e2e, percentile: 95, threshold: 400ms}")
 
 
 def watched(rig: Rig, *fields: tuple[bytes, bytes], trusted: bool = True) -> Watch:
@@ -202,7 +204,7 @@ async def test_a_fault_on_the_short_way_leaves_the_long_one(monkeypatch: pytest.
 
 @on_a_loop
 async def test_a_request_that_is_noted_and_over_before_anybody_looks_sets_no_timer() -> None:
-    async with proxied(raw(b""), objectives=JUDGED) as rig:
+    async with proxied(raw(b""), objectives=SOON) as rig:
         for ends in (True, False):
             watch, note = watched(rig), rig.eye.backlog.note
             note(watch.came, BODY, time.monotonic_ns())
@@ -210,6 +212,29 @@ async def test_a_request_that_is_noted_and_over_before_anybody_looks_sets_no_tim
                 note(watch.left, time.monotonic_ns())
             rig.eye.backlog.settle()
             assert len(rig.eye.timer) == (not ends)
+
+
+@on_a_loop
+async def test_a_request_that_is_soon_over_sets_no_timer_where_no_deadline_is_near() -> None:
+    async with proxied(raw(b""), objectives=JUDGED) as rig:
+        for ends in (True, False):
+            watch = watched(rig)
+            watch.came(BODY, time.monotonic_ns())
+            rig.eye.backlog.settle()
+            assert len(rig.eye.timer) == 0
+            if ends:
+                watch.left(time.monotonic_ns())
+            await asyncio.sleep(1.5 * ARM_S)
+            assert len(rig.eye.timer) == (not ends)
+
+
+@on_a_loop
+async def test_a_reload_leaves_no_request_without_its_timer() -> None:
+    async with proxied(raw(b""), objectives=JUDGED) as rig:
+        watch = watched(rig)
+        watch.came(BODY, time.monotonic_ns())
+        rig.eye.load(None)
+        assert len(rig.eye.timer) == 1
 
 
 @on_a_loop

@@ -173,7 +173,7 @@ alert = _table(
     ),
     text(
         "state",
-        "pending (a burn that a page holds back or of which a shorter window is fine, a state that is too young), "
+        "pending (a burn that a page holds back or of which the short window is fine, a state that is too young), "
         "firing or resolved.",
     ),
     whole("since_s", "When it entered this state."),

@@ -13,6 +13,7 @@ from sidecar.counting.series import Events, ModelSeries
 from sidecar.counting.tally import Attributes, Number, Tally
 from sidecar.guarding.queue_guard import Fate, Promise, Queued, QueueGuard, loosest
 from sidecar.http.http_head import RequestHead
+from sidecar.judging.arming import Arming
 from sidecar.judging.backlog import Backlog
 from sidecar.judging.deadline_timer import NEVER_NS, DeadlineTimer
 from sidecar.judging.deadlines import Judge, Rule, StateSeconds, Verdict, matching, rules, soonest_ns, users_in_flight
@@ -55,10 +56,6 @@ from slo.signals import (
 )
 
 MAX_KINDS = 256  # of requests whose objectives are remembered
-ARM_S = 0.1
-"""Whoever is refused, and many a short answer, is over before its timer is needed: timers are set so late."""
-ARM_AHEAD = 5
-"""Timers are set late only where every deadline is at least so many times as far away: none is missed."""
 OVERDUE_SIGNALS = (TTFT.sql, E2E.sql)
 
 
@@ -96,26 +93,24 @@ class Eye:
         self._latest_promise: Promise | None = None
         self._state = StateSeconds(())
         self._in_flight: set[Watch] = set()
-        self._begun: list[Watch] = []  # whose timers have still to be set
-        self._arms_late = self._is_arming = False
         self._shown: set[str] = set()
         tally.create(HEARTBEAT, ())
         faults = Faults(tally)
         self.look, self.fault = faults.look, faults.count
-        self.backlog = Backlog(timer.call_later, fault=faults.count, settled=self._settled)
+        self._arming = Arming(timer, in_flight=self._in_flight, look=faults.look)
+        self.backlog = Backlog(timer.call_later, fault=faults.count, settled=self._arming.settled)
 
     # Objectives.
 
     def load(self, spec: Spec | None) -> None:
         """Judge new requests by `spec`; those in flight keep theirs, and hashes that are gone are exported no more."""
         self.catch_up()
-        self._set_timers()
         self._objectives = spec.objectives if spec is not None else ()
         self._rules = rules(self._objectives)
         self._matching = functools.lru_cache(MAX_KINDS)(functools.partial(matching, self._rules))
         self._sizes_matter = any(rule.objective.match.prompt_bytes is not None for rule in self._rules)
         self._is_guarding = any(rule.promise is not None for rule in self._rules)
-        self._arms_late = soonest_ns(self._rules) >= ARM_AHEAD * ARM_S * 1e9
+        self._arming.expect(soonest_ns(self._rules))
         self._state = StateSeconds(self._rules)
         self._classes = frozenset((*(spec.classes if spec is not None else ()), SYNTHETIC_CLASS))
         self._hashes = {id(objective): (objective, objective.hash) for objective in self._objectives}
@@ -195,26 +190,7 @@ class Eye:
         if not self._in_flight:
             self.busy_since_ns = at_ns
         self._in_flight.add(watch)
-        self._begun.append(watch)
-        if self._arms_late:
-            if not self._is_arming:
-                self._is_arming = True
-                self.timer.call_later(ARM_S, self._set_timers)
-        elif not self.backlog.is_settling:
-            self._set_timers()
-
-    def _settled(self) -> None:
-        """What waited was looked at."""
-        if not self._arms_late:
-            self._set_timers()
-
-    def _set_timers(self) -> None:
-        """Set those of all that began and have not ended since."""
-        self._is_arming = False
-        begun, self._begun = self._begun, []
-        for watch in begun:
-            if watch in self._in_flight:
-                self.look(self.timer.set, watch)
+        self._arming.add(watch, more_follow=self.backlog.is_settling)
 
     def queue(self, ask: dialects.Ask, judged_by: tuple[Rule, ...], at_ns: int, *, may_refuse: bool) -> Queued | None:
         """Let a request wait for its first token in the guard's eyes too, unless that refuses it; it `may_refuse` one

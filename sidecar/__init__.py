@@ -18,7 +18,7 @@ beside the folders.
                       engine_growth engine_latencies engine_view
     usage             usage_policy usage_ask usage_hide usage_pass*
     guarding          queue_guard drain calibration error_ratios
-    judging           eye watch* backlog deadlines deadline_timer* labels faults
+    judging           eye watch* backlog deadlines arming deadline_timer* labels faults
     polling           poller* engine_eye backing
     gpus              gpu* gpu_driver* gpu_facts
     relaying          proxy* relay* fast_path upload client own_answer

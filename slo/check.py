@@ -20,6 +20,8 @@ BAD_SHARES = (Decimal(1), Decimal("0.5"), Decimal("0.2"))
 """Constant shares of bad events at which a tier's time to detection is shown."""
 ALWAYS = 30 * 86400.0
 """What stands in JSON, which knows no infinity, for an alert that should fire all the time: one a second."""
+LONG_TOKEN_S = 300
+"""Nobody waits so long for one token: the unit is a slip, as 500m for 500ms."""
 KEPT = Decimal("0.5")
 """How much of what an objective allows is bad, of the service that false alerts are reckoned for: it keeps its promise
 with room to spare."""
@@ -149,6 +151,12 @@ def warnings(spec: Spec, per_s: Decimal | None = None) -> Iterator[str]:
     if gap := _uncovered_bytes(by_signal["ttft"]):
         yield f"no ttft objective of service {spec.service} covers prompts of {gap}"
     for objective in spec.objectives:
+        longest = objective.threshold or Decimal(0)
+        if objective.signal in ("ttft", "tpot") and longest >= LONG_TOKEN_S:
+            yield (
+                f"objective {objective.name} lets a token take {duration_text(longest)}: "
+                "m is minutes and h hours, milliseconds are written ms"
+            )
         yield from _tier_warnings(objective, per_s)
         for label in objective.labels:
             if label in RESERVED:

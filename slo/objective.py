@@ -360,4 +360,4 @@ def _parse(text: str, file: str, read: list[tuple[Spec, Document]], problems: li
         try:
             read.append((Spec.model_validate(document.data), document))
         except ValidationError as error:
-            problems.extend(faults(document, error))
+            problems.extend(faults(document, error, json_schema()))

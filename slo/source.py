@@ -8,9 +8,10 @@ the `loc` that pydantic names in its errors.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from difflib import get_close_matches
 from os import PathLike
 from typing import Any
 
@@ -54,7 +55,8 @@ def unreadable(file: str | PathLike[str], error: OSError | UnicodeDecodeError) -
     name = os.fspath(file)
     if isinstance(error, UnicodeDecodeError):
         return Problem(name, 1, 1, "not UTF-8 text: save it as that")
-    return Problem(name, 1, 1, f"cannot be read: {error.strerror or error}")
+    mend = ": write it, or name the one there is" if isinstance(error, FileNotFoundError) else ""
+    return Problem(name, 1, 1, f"cannot be read: {error.strerror or error}{mend}")
 
 
 @dataclass(slots=True)
@@ -153,8 +155,8 @@ def _decimal(text: str) -> object:
     return Decimal(text) if _NUMBER.fullmatch(text) else text
 
 
-def faults(document: Document, error: ValidationError) -> Iterator[Problem]:
-    """pydantic's complaints about `document`, each at its place and in our own words."""
+def faults(document: Document, error: ValidationError, schema: Mapping[str, Any]) -> Iterator[Problem]:
+    """pydantic's complaints about `document`, each at its place and in our own words; `schema` knows the right keys."""
     found = error.errors(include_url=False)
     for fault in found:
         path = fault["loc"][:-1] if fault["loc"][-1:] == (_OF_A_KEY,) else fault["loc"]
@@ -165,8 +167,30 @@ def faults(document: Document, error: ValidationError) -> Iterator[Problem]:
         if head := re.match(r"([a-z_]+(?:\.[a-z0-9_]+)*): ", message):
             named = tuple(int(part) if part.isdigit() else part for part in head[1].split("."))
             path, message = (*path, *named), message[head.end() :]
-        said = _explained(fault, message)
+        near = get_close_matches(str(path[-1]), _keys_at(schema, path[:-1]), 1) if path else []
+        if fault["type"] == "extra_forbidden" and near:
+            said = f"unknown key: write {near[0]}, or remove it"
+        else:
+            said = _explained(fault, message)
         yield document.problem(path, f"{_at(path)}: {said}" if path else said)
+
+
+def _keys_at(schema: Mapping[str, Any], path: Path) -> list[str]:
+    """The keys that a JSON Schema knows at a place."""
+    node = _unfolded(schema, schema)
+    for part in path:
+        below = node.get("items", {}) if isinstance(part, int) else node.get("properties", {}).get(part, {})
+        node = _unfolded(schema, below)
+    return list(node.get("properties", ()))
+
+
+def _unfolded(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a node refers to: of several forms the one that holds others."""
+    for form in node.get("anyOf", [node]):
+        found: Mapping[str, Any] = schema["$defs"][form["$ref"].rpartition("/")[2]] if "$ref" in form else form
+        if found.get("type") in ("object", "array"):
+            return found
+    return {}
 
 
 def _at(path: tuple[str | int, ...]) -> str:

@@ -63,6 +63,13 @@ def test_tiers_that_do_little_good_are_warned_of(text: str, per_s: str | None, e
     assert [warning.split(": give ")[0].split(": lower ")[0] for warning in found] == expected
 
 
+@pytest.mark.parametrize(("threshold", "told"), [("500m", "8h20m"), ("500h", "500h"), ("30s", None), ("500ms", None)])
+def test_a_unit_that_is_likely_a_slip_is_warned_of(threshold: str, told: str | None) -> None:
+    said = [warning for warning in warnings(parse(SPEC.replace("500ms", threshold))[0]) if "ms" in warning]
+    assert len(said) == (told is not None)
+    assert all("lets a token take" in warning for warning in said)
+
+
 def test_a_label_that_alerts_have_already_is_warned_of() -> None:
     (spec,) = parse(SPEC.replace("threshold: 500ms", "threshold: 500ms, labels: {cost_centre: a, severity: high}"))
     said = [warning for warning in warnings(spec) if warning.startswith("label ")]

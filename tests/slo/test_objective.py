@@ -108,7 +108,11 @@ NEVER = "tier x can never fire: it needs more than 134.4% bad events; use a smal
 # fields of one objective; the key whose place is named; the path said; what is said of it
 FAULTS = [
     ("signal: ttft, target: 95, threshold: 1s, treshold: 2s", "treshold", ".treshold",
+     "unknown key: write threshold, or remove it"),
+    ("signal: ttft, target: 95, threshold: 1s, colour: red", "colour", ".colour",
      "unknown key: check the spelling, or remove it"),
+    ("signal: ttft, target: 95, threshold: 1s, alerts: {tires: []}", "tires", ".alerts.tires",
+     "unknown key: write tiers, or remove it"),
     ("signal: ttft, target: 100%, threshold: 1s", "target", ".target",
      "100% leaves no error budget: use less, as 99.9%"),
     ("signal: ttft, percentile: 0, threshold: 1s", "percentile", ".percentile",

@@ -61,6 +61,7 @@ def _build(args: argparse.Namespace) -> int:
         path.unlink()
         print(f"removed {path}: its service is no longer in the spec")
     _say_what_scrapes_are_needed(specs, target)
+    _say_who_else_is_told(args)
     return 0
 
 
@@ -84,6 +85,17 @@ def _say_what_scrapes_are_needed(specs: tuple[Spec, ...], target: Target) -> Non
     if target.scrape_interval_s is None and needed_s < USUAL_SCRAPE_INTERVAL_S:
         text = duration_text(max(needed_s, 1))
         print(f"note: these rules need a scrape every {text}; --scrape-interval has that checked", file=sys.stderr)
+
+
+def _say_who_else_is_told(args: argparse.Namespace) -> None:
+    """Who says where pages go may not know that tickets still go to a file that nobody wrote, or the reverse."""
+    if args.page and not args.ticket:
+        print(
+            f"note: tickets go to Slack by {receiver.SLACK_URL_FILE}, unless a --ticket- flag is given", file=sys.stderr
+        )
+    elif args.ticket and not args.page:
+        text = f"note: pages go to PagerDuty by {receiver.PAGERDUTY_KEY_FILE}, unless a --page- flag is given"
+        print(text, file=sys.stderr)
 
 
 def _left_over(out: Path, texts: Mapping[str, str]) -> list[Path]:

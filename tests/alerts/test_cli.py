@@ -64,6 +64,26 @@ def test_a_service_that_is_certified_is_told_when_it_runs_above_that(
     assert "no service search in slo.yaml: use chat" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--page-pagerduty-file", "/k"), "note: tickets go to Slack by /etc/alertmanager/secrets/slack-webhook-url"),
+        (
+            ("--ticket-slack-file", "/s"),
+            "note: pages go to PagerDuty by /etc/alertmanager/secrets/pagerduty-routing-key",
+        ),
+        (("--page-pagerduty-file", "/k", "--ticket-slack-file", "/s"), None),
+        ((), None),
+    ],
+)
+def test_who_names_one_receiver_is_told_of_the_other(
+    flags: tuple[str, ...], told: str | None, tmp_path: Path, slo: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build", "--slo", slo, "--out", str(tmp_path / "out"), "--scrape-interval", "15s", *flags]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith(told) if told else said == ""
+
+
 def test_windows_that_prometheus_may_scrape_too_rarely_for_are_told(
     tmp_path: Path, slo: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,7 +50,7 @@ def ask_text(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S, acc
         response = opened.getresponse()
         answer = response.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException) as error:
-        raise UnreachableError(f"{url} does not answer: {reason(error)}") from None
+        raise UnreachableError(f"{url} does not answer: {reason(error)}: is it up, and is that its address?") from None
     finally:
         opened.close()
     if not 200 <= response.status < 300:

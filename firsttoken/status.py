@@ -59,12 +59,19 @@ def main(argv: list[str] | None = None) -> int:
         interval_s = _seconds(args.interval)
         filters = {name: value for name in FILTERS if (value := getattr(args, name)) is not None}
         files = (getattr(args, name) or "" for name in ("tls_ca", "tls_cert", "tls_key"))
-        question = Question(args.url, filters, Access(token_of("--token-file", args.token_file), *files))
+        question = Question(_url(args.url), filters, Access(token_of("--token-file", args.token_file), *files))
         found = _watch(question, interval_s, console) if args.watch else _once(question, console)
     except FirstTokenError as error:
         print(f"firsttoken status: {error}", file=sys.stderr)
         return 2
     return 1 if found.is_troubled else 0
+
+
+def _url(text: str) -> str:
+    """The address as it was typed, before a path is put behind it; one with an @ is never repeated."""
+    if "@" not in text and not text.startswith(("http://", "https://")):
+        raise UsageError(f"{text} is no URL: write http://HOST:PORT")
+    return text
 
 
 def ask(url: str) -> Status:

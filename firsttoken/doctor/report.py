@@ -103,7 +103,9 @@ def _hanging(head: str, text: str, columns: int) -> Iterator[Text]:
 def _end(facts: Facts, found: Sequence[Finding], *, notes: bool, columns: int) -> Iterator[Text]:
     wrong, noted = sum(one.is_wrong for one in found), sum(not one.is_wrong for one in found)
     places = len(list(seen(facts)))
-    looked = f"{counted(len(CHECKS), 'check')} of {counted(places, 'thing')} looked at"
+    looked = (
+        f"{counted(len(CHECKS), 'check')} of {counted(places, 'thing')} looked at" if places else "nothing to check"
+    )
     text = f"nothing wrong: {looked}" if not wrong else f"{counted(wrong, 'thing')} wrong: {looked}"
     if noted and not notes:
         text += f"; {counted(noted, 'note')} more with --notes"

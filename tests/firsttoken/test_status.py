@@ -140,6 +140,11 @@ def test_watch_goes_on_through_a_restart_and_ends_with_what_it_found_last() -> N
     assert "burning" in out
 
 
+def test_what_is_no_url_is_told_as_it_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["127.0.0.1:4318"]) == 2
+    assert capsys.readouterr().err == "firsttoken status: 127.0.0.1:4318 is no URL: write http://HOST:PORT\n"
+
+
 def test_watch_does_not_wait_for_a_collector_that_never_answered(capsys: pytest.CaptureFixture[str]) -> None:
     with serve({}) as (url, _):
         assert main(["--watch", url]) == 2

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from firsttoken.doctor.checks.table import findings
-from firsttoken.doctor.facts import Facts
+from firsttoken.doctor.facts import Facts, SidecarFacts
 from firsttoken.doctor.report import mapping, seen, shown
 from tests.firsttoken.doctor.checks.test_stream import LATE, stream
 from tests.firsttoken.doctor.healthy import healthy, prometheus, server
@@ -74,6 +74,11 @@ def test_what_others_say_steers_no_terminal() -> None:
     told = text(server(healthy(), version="\x1b[31m1"))
     assert "\x1b" not in told
     assert "\\x1b[31m1" in told
+
+
+def test_where_nothing_answers_no_count_of_checks_is_told() -> None:
+    away = Facts(0.0, sidecars=(SidecarFacts("http://gone", "does not answer"),))
+    assert text(away).splitlines()[-1] == "1 thing wrong: nothing to check"
 
 
 def test_a_program_gets_all_of_it() -> None:

@@ -25,5 +25,7 @@ def first_model(to: Target) -> str:
     except (ValueError, LookupError, TypeError, RecursionError):
         name = None
     if not isinstance(name, str) or not name.isprintable():
-        raise UnreachableError(f"{url} answers {status} and lists no model: name one with --model")
+        raise UnreachableError(
+            f"{url} answers {status} and lists no model: is --target right? If so, name one with --model"
+        )
     return name

@@ -46,7 +46,7 @@ class Lengths:
 def lengths(text: str) -> Lengths:
     """The lengths that `IN:OUT` or a trace's path names. Raises WorkloadError."""
     before, colon, after = text.partition(":")
-    if colon and not Path(text).exists():
+    if (colon or before.isdecimal()) and not Path(text).exists():
         try:
             return Lengths(text, spans=(_span(before), _span(after)))
         except ValueError:

@@ -38,7 +38,7 @@ async def test_the_first_model_listed_is_it() -> None:
 )
 @pytest.mark.anyio
 async def test_an_answer_without_a_model_says_what_to_do(status: int, body: bytes) -> None:
-    with pytest.raises(UnreachableError, match=rf"/v1/models answers {status} .* --model"):
+    with pytest.raises(UnreachableError, match=rf"/v1/models answers {status} .* --target right.* --model"):
         await ask(status, body)
 
 

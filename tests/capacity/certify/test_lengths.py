@@ -52,6 +52,7 @@ def test_the_peak_of_a_trace_is_its_busiest_five_minutes(tmp_path: Path) -> None
 REFUSED = {
     "neither": ("here", None, "cannot be read: No such file"),
     "lengths that are none": ("12:", None, "neither lengths nor a file"),
+    "half of them": ("512", None, "neither lengths nor a file: write IN:OUT"),
     "no columns": ("a.csv", "x,y\n1,2\n", "has none of the columns"),
     "a word for a number": ("a.csv", "in_tok,out_tok\n1,2\n1,x\n", "row 3 cannot be read"),
     "no JSON": ("a.jsonl", "{\n", "row 1 cannot be read"),

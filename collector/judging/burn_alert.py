@@ -71,7 +71,8 @@ def _burn_annotations(track: Track, of: AlertKey, tier: Tier, figures: Figures) 
     long, held, budget = duration_text(tier.long_s), figures.held, figures.budget
     ends = "no bad event came in the last hour"
     if budget.exhausted_in_s is not None:
-        ends = "it is spent" if budget.exhausted_in_s == 0 else f"it ends in {about_text(budget.exhausted_in_s)}"
+        gone_in = about_text(budget.exhausted_in_s)
+        ends = "it is spent" if budget.exhausted_in_s == 0 else f"at the last hour's rate it ends in {gone_in}"
     return alerting.annotations(
         summary=(
             f"Objective {track.objective.name} of {track.spec.service} burns its error budget too fast "

@@ -25,7 +25,9 @@ async def read_only(url: URL, work: Callable[[Connection], T]) -> T:
     except UnusableDatabaseError as error:
         raise UnusableDatabaseError(f"database {shown(url)}: {error}") from error
     except FAULTS as error:
-        raise UnusableDatabaseError(f"database {shown(url)} cannot be read: {reason(error)}") from error
+        raise UnusableDatabaseError(
+            f"database {shown(url)} cannot be read: {reason(error)}: is it the collector's?"
+        ) from error
 
 
 def _read_file(url: URL, work: Callable[[Connection], T]) -> T:

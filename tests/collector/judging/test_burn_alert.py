@@ -22,7 +22,11 @@ def budget(*, remaining: float = 0.5, ends_s: float | None = 7200.0, coverage: f
     return BudgetRow(5, "", "chat", "m", "ttft", 90, 10, 20.0, remaining, ends_s, coverage, "counts")
 
 
-ENDS = {None: "no bad event came in the last hour", 0.0: "it is spent", 7200.0: "it ends in 2h 0m"}
+ENDS = {
+    None: "no bad event came in the last hour",
+    0.0: "it is spent",
+    7200.0: "at the last hour's rate it ends in 2h 0m",
+}
 
 
 @pytest.mark.parametrize("ends_s", ENDS)

@@ -42,7 +42,9 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_bad_usage_is_one_line_and_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec, missing = tmp_path / "slo.yaml", tmp_path / "none.db"
     spec.write_text(SPEC)
-    assert "cannot be read: unable to open" in told(capsys, str(spec), "--database", str(missing))
+    assert "cannot be read: unable to open database file: is it the collector's?" in told(
+        capsys, str(spec), "--database", str(missing)
+    )
     assert not missing.exists()
     assert "cannot be read" in told(capsys, str(tmp_path / "none.yaml"), "--database", str(missing))
     assert "no database" in told(capsys, str(spec), "--database", "mysql://h/d")

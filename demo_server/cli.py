@@ -223,7 +223,7 @@ def _torch_threads() -> int:
 
 class _OneLineParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}\n")
+        self.exit(2, f"{self.prog}: {message} (see --help)\n")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -51,7 +51,7 @@ def test_flags_win_over_the_environment_and_it_over_defaults() -> None:
         (["--step-ms", "nan"], "'nan' is not a number of milliseconds"),
         (["--device", "tpu"], "argument --device: invalid choice: 'tpu'"),
         (["--dtype", "float16"], "argument --dtype: invalid choice: 'float16'"),
-        (["--max-ba", "3"], "unrecognized arguments: --max-ba 3"),
+        (["--max-ba", "3"], "unrecognized arguments: --max-ba 3 (see --help)"),
         (
             ["--kv-blocks", "4"],
             "--kv-blocks 4 of 16 tokens hold 64, fewer than --max-model-len 2048; give at least 128",

@@ -27,7 +27,7 @@ MAX_SAMPLES = 12
 """Values of the chart that stand beside it as a table."""
 _STATES: dict[str, tuple[Tone, str]] = {
     "firing": ("bad", "firing"),
-    "pending": ("warn", "the long window burns, the short one not yet"),
+    "pending": ("warn", "the long window burns, a shorter one not yet or no longer"),
 }
 
 

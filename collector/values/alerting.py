@@ -1,8 +1,8 @@
 """Alerts as values: what is wanted now, against what was there, gives what there is (DESIGN 4.6).
 
-An alert is pending (its long window burns, the short one not yet), firing, or resolved; `ok` is the absence of one.
-Labels never hold a value, so that an alert keeps its identity while it lasts; figures stand in the annotations. No
-clock and no network: the shell tells.
+An alert is pending (its long window burns, a shorter one not yet or no longer), firing, or resolved; `ok` is the
+absence of one. Labels never hold a value, so that an alert keeps its identity while it lasts; figures stand in the
+annotations. No clock and no network: the shell tells.
 """
 
 from collections.abc import Iterable, Mapping

@@ -48,7 +48,7 @@ def test_every_tier_says_both_its_windows_and_what_it_waits_for() -> None:
     assert (fast.long, fast.short, fast.factor) == (("1h", "2.0×", "good"), ("5m", "–", "none"), "5.0×")
     assert (fast.state, fast.tone, fast.coverage) == ("firing for 1 min", "bad", "50 %")
     assert fast.does.startswith("pages at ")
-    assert (medium.tone, medium.state) == ("warn", "the long window burns, the short one not yet")
+    assert (medium.tone, medium.state) == ("warn", "the long window burns, a shorter one not yet or no longer")
     assert (slow.tone, slow.state, slow.coverage) == ("good", "quiet", "–")
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from alerts.group import Recording
 from slo import promql
-from slo.burn import FINE_WINDOW_S, Tier, windows_s
+from slo.burn import FINE_WINDOW_S, Tier, pace_window_s, windows_s
 from slo.objective import Objective, Spec
 from slo.promql import COUNT_KEY, SERVICE_KEY, VERDICT_KEY, by, of_objective, on
 from slo.quantity import HOUR_S, MINUTE_S, duration_text
@@ -71,7 +71,7 @@ def series_rules(spec: Spec, objective: Objective, tick_s: int) -> tuple[Recordi
 
 
 def recorded_windows_s(objective: Objective) -> tuple[int, ...]:
-    """The windows of an objective that its period can fill, and the hour that exhaustion is reckoned from."""
+    """The windows of an objective that its period can fill, and the hour, which runbooks ask of any."""
     return tuple(sorted({w for w in windows_s(objective) if w <= objective.window} | {HOUR_S}))
 
 
@@ -143,9 +143,10 @@ def budget_rules(spec: Spec, objective: Objective) -> tuple[Recording, ...]:
     bad, total = promql.slo_bad(period_s) + selector, promql.slo_total(period_s) + selector
     minute = f"floor({promql.FIRST_SEEN}{selector} / {MINUTE_S}) * {MINUTE_S}"
     age = f"clamp_max((time() - {minute}) / {period_s}, 1)"
+    lately_s = pace_window_s(objective)
     allowance = promql.BUDGET_ALLOWANCE + selector
     remaining = f"1 - {bad} / ({allowance} > 0)\n  or\n  1 + 0 * {allowance}"
-    bad_per_s = f"({promql.slo_bad(HOUR_S)}{selector} > 0) / {HOUR_S}"
+    bad_per_s = f"({promql.slo_bad(lately_s)}{selector} > 0) / clamp_max(time() - {minute}, {lately_s})"
     spent = f"0 * ({allowance} - {bad} <= 0 and {allowance} > 0)"
     exhausted_in = f"clamp_min({allowance} - {bad}, 0) / ({bad_per_s})\n  or\n  {spent}"
     verdict = f"min {by(VERDICT_KEY)}"

@@ -32,7 +32,7 @@ from decimal import Decimal
 from typing import Literal
 
 from slo.objective import Notify, Objective, TierSpec
-from slo.quantity import plain
+from slo.quantity import HOUR_S, plain
 from slo.signals import SIGNALS
 
 STANDARD_WINDOWS_S = (300, 1800, 3600, 7200, 21600, 86400, 259200)
@@ -255,21 +255,29 @@ class Budget:
     exhausted_in_s: float | None
 
 
-def budget(objective: Objective, *, good: int, bad: int, age: float, bad_per_s: float) -> Budget:
+def pace_window_s(objective: Objective) -> int:
+    """The window whose bad events tell how fast the budget goes: the last hour, or the period where it is shorter."""
+    return min(HOUR_S, objective.window)
+
+
+def budget(objective: Objective, *, good: int, bad: int, age_s: float, lately_bad: int) -> Budget:
     """The budget from the period's counts.
 
-    `age` is the share (0..1] of the period since the earliest event held: a young service gets the allowance of a
-    whole period at the traffic seen so far. `bad_per_s` is the rate of bad events over the last hour.
+    `age_s` (> 0) is the time since the earliest event held, at most the period: a young service gets the allowance of a
+    whole period at the traffic seen so far. `lately_bad` are the bad events of `pace_window_s`: over that or over the
+    age, whichever is less, for a service of five minutes has had no hour to spread them over.
     """
     total = good + bad
     if total == 0:
         return Budget(good, bad, Decimal(0), 1.0, None)
-    allowance = objective.allowed_bad * total / Decimal(str(min(max(age, 1e-9), 1.0)))
+    age_s = min(age_s, objective.window)
+    allowance = objective.allowed_bad * total * objective.window / Decimal(str(age_s))
     left = allowance - bad
     if left <= 0:
         exhausted_in_s: float | None = 0.0
     else:
-        exhausted_in_s = None if bad_per_s <= 0 else float(left) / bad_per_s
+        pace = lately_bad / min(age_s, pace_window_s(objective))
+        exhausted_in_s = float(left) / pace if pace else None
     return Budget(good, bad, allowance, float(left / allowance), exhausted_in_s)
 
 

@@ -18,6 +18,8 @@ TRACKED = "tracked"
 """The view that both ask: every track over a window, or over each objective's own period where the window is 0."""
 _LENGTH = f"if({WINDOW} = 0, window_s, {WINDOW})"
 _WHO = "environment, service, objective"
+_PACE = f"least({HOUR_S}, window_s)"
+"""The window that tells how fast a budget goes (`slo.burn.pace_window_s`), where an objective is read."""
 
 
 def burn_rate_view() -> str:
@@ -37,8 +39,8 @@ def budget_view() -> str:
 SELECT {AT} AS at_s, environment, service, line AS model, objective, good, bad,
     if(good + bad = 0, 0, allowed_bad * (good + bad) / least(greatest(age_s, {TICK}) / period_s, 1)) AS allowance,
     if(good + bad = 0, 1, (allowance - bad) / allowance) AS remaining,
-    multiIf(good + bad = 0, NULL, allowance <= bad, 0, bad_in_hour = 0, NULL,
-        (allowance - bad) / (bad_in_hour / {HOUR_S})) AS exhausted_in_s,
+    multiIf(good + bad = 0, NULL, allowance <= bad, 0, lately_bad = 0, NULL,
+        (allowance - bad) / (lately_bad / least(greatest(age_s, {TICK}), {HOUR_S}, period_s))) AS exhausted_in_s,
     coverage, basis
 FROM {TRACKED}(at_s = {AT}, window_s = 0, tick_s = {TICK})
 ORDER BY {_WHO}, model, remaining, is_empty, objective_hash
@@ -50,13 +52,13 @@ def tracked_view() -> str:
     """Every track with its events, age and coverage. An objective of which nothing was ever heard has one that is
     empty."""
     return f"""\
-SELECT environment, service, objective, objective_hash, line, good, bad, unsure, bad_in_hour, is_empty, allowed_bad,
+SELECT environment, service, objective, objective_hash, line, good, bad, unsure, lately_bad, is_empty, allowed_bad,
     period_s, if(is_empty = 1, 0, {AT} + {TICK} - first_s) AS age_s,
     least(share, greatest(age_s, 0) / length_s) AS coverage,
     if(is_counted = 1, '{COUNTS}', 'histogram') AS basis
 FROM (
     SELECT environment, service, objective, objective_hash, line, toInt64(sum(good)) AS good,
-        toInt64(sum(bad)) AS bad, toInt64(sum(unsure)) AS unsure, toInt64(sum(bad_in_hour)) AS bad_in_hour,
+        toInt64(sum(bad)) AS bad, toInt64(sum(unsure)) AS unsure, toInt64(sum(lately_bad)) AS lately_bad,
         min(first_s) AS first_s, toUInt8(min(basis = '{COUNTS}')) AS is_counted, toUInt8(0) AS is_empty
     FROM ({_answering()}) ARRAY JOIN [toString(model), '{ALL_MODELS}'] AS line
     GROUP BY environment, service, objective, objective_hash, line
@@ -117,10 +119,10 @@ def _judged() -> str:
 SELECT environment, service, model, objective, objective_hash, '{COUNTS}' AS basis,
     min(start_s) AS first_s, max(start_s) AS last_s, sumIf(counted.good, {held("length_s")}) AS good,
     sumIf(counted.bad, {held("length_s")}) AS bad, toUInt64(0) AS unsure,
-    sumIf(counted.bad, {held(str(HOUR_S))}) AS bad_in_hour
+    sumIf(counted.bad, {held("pace_s")}) AS lately_bad
 FROM {SLO_COUNT.name} AS counted
 GLOBAL INNER JOIN (
-    SELECT service, objective, environment AS own, {_LENGTH} AS length_s FROM ({objectives()})
+    SELECT service, objective, environment AS own, {_LENGTH} AS length_s, {_PACE} AS pace_s FROM ({objectives()})
 ) AS told USING (service, objective)
 WHERE start_s <= {AT} AND own IN ('', environment)
 GROUP BY environment, service, model, objective, objective_hash
@@ -133,7 +135,7 @@ def _read() -> str:
     return f"""\
 SELECT environment, service, model, objective, objective_hash, toString(source) AS basis, min(first_s) AS first_s,
     max(last_s) AS last_s, sumIf(arraySum(counts_under), of = 0) AS good, sumIf(arraySum(counts_over), of = 0) AS bad,
-    sumIf(arraySum(counts_cut), of = 0) AS unsure, sumIf(arraySum(counts_over), of = 1) AS bad_in_hour
+    sumIf(arraySum(counts_cut), of = 0) AS unsure, sumIf(arraySum(counts_over), of = 1) AS lately_bad
 FROM (
     SELECT *, arrayMap((low, high) -> if(low <= 0, 0, if(isInfinite(high), inf, 2 * low / (1 + low / high)))
             <= threshold_s, lows, highs) AS is_under,
@@ -148,20 +150,21 @@ GROUP BY environment, service, model, objective, objective_hash, source
 
 
 def _summed(by: str) -> str:
-    """The histograms that answer, added up for the window (of 0) and for the last hour (of 1)."""
+    """The histograms that answer, added up for the window (of 0) and for that of the pace (of 1)."""
     judged = f"""\
 SELECT environment, service, model, objective, objective_hash, max(start_s) AS judged_s
 FROM {SLO_COUNT.name} WHERE start_s <= {AT} GROUP BY environment, service, model, objective, objective_hash
 """
     told = f"""\
-SELECT service, signal, objective, objective_hash, environment AS own, models, threshold_s, {_LENGTH} AS length_s
+SELECT service, signal, objective, objective_hash, environment AS own, models, threshold_s, {_LENGTH} AS length_s,
+    {_PACE} AS pace_s
 FROM ({objectives()}) WHERE readable = 1
 """
     return f"""\
 SELECT {by}, layout, of, min(start_s) AS first_s, max(start_s) AS last_s,
     sumMapIf(bins, is_held[of + 1]) AS cells, sumIf(zero_count, is_held[of + 1]) AS zeros
 FROM (
-    SELECT *, [{held("length_s")}, {held(str(HOUR_S))}] AS is_held
+    SELECT *, [{held("length_s")}, {held("pace_s")}] AS is_held
     FROM {ROLLUP.name} AS measured
     GLOBAL INNER JOIN ({told}) AS told USING (service, signal)
     GLOBAL LEFT JOIN ({judged}) AS counted USING (environment, service, model, objective, objective_hash)

@@ -24,7 +24,6 @@ from collector.windowing.windows import Windows
 from slo import burn
 from slo.burn import Tier, WindowCounts
 from slo.objective import Objective
-from slo.quantity import HOUR_S
 from slo.signals import OTHER_MODEL
 
 FURTHER = {"ok": 0, "pending": 1, "firing": 2}
@@ -156,9 +155,9 @@ class _Court:
         track, tick_s = self._tracks.tracks[number], self._windows.plan.tick_s
         objective = track.objective
         held = self._tracks.held(number, objective.window)
-        age = min(max(self._tracks.age_s(number), tick_s) / objective.window, 1.0)
-        bad_per_s = self._tracks.held(number, HOUR_S).bad / HOUR_S
-        left = burn.budget(objective, good=held.good, bad=held.bad, age=age, bad_per_s=bad_per_s)
+        age_s = max(self._tracks.age_s(number), tick_s)
+        lately = self._tracks.held(number, burn.pace_window_s(objective))
+        left = burn.budget(objective, good=held.good, bad=held.bad, age_s=age_s, lately_bad=lately.bad)
         who = self._windows.now_s, track.environment, track.spec.service, track.model, objective.name
         figures = float(left.allowance), left.remaining, left.exhausted_in_s
         coverage = self._tracks.covered(number, objective.window)

@@ -109,6 +109,14 @@ def test_a_young_series_has_the_budget_of_a_whole_period(tmp_path: Path) -> None
     promtool_test(tmp_path, groups=rules(spec()), series=series, checks=checks)
 
 
+def test_a_young_series_spends_at_the_rate_of_its_minutes(tmp_path: Path) -> None:
+    # Six minutes of an hour at 40 events a step, one of them bad where two may be: half the budget would last an hour,
+    # and of the 480 that may be bad 24 are.
+    series = {events("good"): "0+39x40", events("bad"): "0+1x40"}
+    checks = [("6m", f'round({promql.BUDGET_EXHAUSTED_IN}{{model_name="m1"}}, 300)', {f"{{{ONE}}}": 6900.0})]
+    promtool_test(tmp_path, groups=rules(spec()), series=series, checks=checks)
+
+
 def test_exhausted_in_is_what_is_left_over_the_last_hours_rate(tmp_path: Path) -> None:
     # An hour at 100 events a step, 3 of them bad where 5 may be: 2/3 of an hour is left at that rate (0.82 with the
     # other model's 9 good ones a step). Then the rest goes in ten minutes, and 0 stands there. A model without a bad

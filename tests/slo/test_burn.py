@@ -372,16 +372,22 @@ def test_burn_of_concatenated_windows_is_the_count_weighted_mean(parts: list[tup
 @pytest.mark.parametrize(
     ("case", "counts", "remaining", "exhausted_in_s"),
     [
-        ("nothing happened", {"good": 0, "bad": 0, "age": 1.0, "bad_per_s": 0.0}, 1.0, None),
-        ("half spent", {"good": 9950, "bad": 50, "age": 1.0, "bad_per_s": 0.01}, 0.5, 5000.0),
+        ("nothing happened", {"good": 0, "bad": 0, "age_s": 28 * 86400, "lately_bad": 0}, 1.0, None),
+        ("half spent", {"good": 9950, "bad": 50, "age_s": 28 * 86400, "lately_bad": 36}, 0.5, 5000.0),
         (
             "a young service has the budget of its period",
-            {"good": 995, "bad": 5, "age": 0.1, "bad_per_s": 0.0},
+            {"good": 995, "bad": 5, "age_s": 2.8 * 86400, "lately_bad": 0},
             0.95,
             None,
         ),
-        ("all spent", {"good": 900, "bad": 100, "age": 1.0, "bad_per_s": 1.0}, -9.0, 0.0),
-        ("spent and quiet stays spent", {"good": 900, "bad": 100, "age": 1.0, "bad_per_s": 0.0}, -9.0, 0.0),
+        (
+            "minutes of past are no hour to spread bad events over",
+            {"good": 995, "bad": 5, "age_s": 300.0, "lately_bad": 5},
+            1 - 5 / (10 * 28 * 86400 / 300),
+            (10 * 28 * 86400 / 300 - 5) * 60,
+        ),
+        ("all spent", {"good": 900, "bad": 100, "age_s": 28 * 86400, "lately_bad": 3600}, -9.0, 0.0),
+        ("spent and quiet stays spent", {"good": 900, "bad": 100, "age_s": 28 * 86400, "lately_bad": 0}, -9.0, 0.0),
     ],
 )
 def test_the_budget_comes_from_counts(
@@ -390,3 +396,10 @@ def test_the_budget_comes_from_counts(
     found = budget(objective("99%"), **counts)  # type: ignore[arg-type]
     assert found.remaining == pytest.approx(remaining), case
     assert found.exhausted_in_s == (None if exhausted_in_s is None else pytest.approx(exhausted_in_s))
+
+
+@pytest.mark.parametrize("age_s", [60, 600, 7200])
+def test_a_budget_that_burns_evenly_lasts_what_is_left_of_it_at_any_age(age_s: int) -> None:
+    # Ten minutes' period: burn 0.5 spends half of it in that time, whenever one looks, and not the hour's half.
+    found = budget(objective(extra=", window: 10m"), good=1990, bad=10, age_s=age_s, lately_bad=10)
+    assert found.exhausted_in_s == pytest.approx(found.remaining * 600 / 0.5)

@@ -234,6 +234,20 @@ class TestBudget:
         assert budget.remaining == pytest.approx(1 - 14 / budget.allowance)
         assert budget.exhausted_in_s == pytest.approx((budget.allowance - 14) / (14 / 3600))
 
+    def test_a_service_of_minutes_spends_at_the_pace_of_those(self) -> None:
+        windows = scene.windows()
+        steady(windows, since_s=300, good=995, bad=5, step_s=10)
+        budget = judged(windows).budget
+        assert budget.exhausted_in_s == pytest.approx((budget.allowance - budget.bad) / 0.5, rel=0.04)
+
+    def test_what_went_bad_before_a_period_under_an_hour_spends_nothing_of_it(self) -> None:
+        tiers = "alerts: {tiers: [{name: fast, budget: 50%, long: 60s, short: 20s}]}"
+        windows = scene.windows(scene.TTFT.replace("500ms", f"500ms, window: 10m, {tiers}"))
+        steady(windows, since_s=3600, good=999, bad=1, step_s=10)
+        windows.add(Deltas(slo=(scene.slo(NOW_S - 1800, 0, 5000),)))
+        budget = judged(windows).budget
+        assert budget.exhausted_in_s == pytest.approx((budget.allowance - budget.bad) / (59 / 600))
+
     def test_a_spent_budget_is_a_ticket_once_enough_is_known(self) -> None:
         windows = scene.windows()
         steady(windows, since_s=4 * DAY_S, good=90, bad=10, step_s=600)

@@ -147,5 +147,5 @@ def _percent(share: float | None) -> str:
 
 
 def _burn(row: ObjectiveStatus, label: str) -> str:
-    burn = row.burn(label)
+    burn = row.window(label).burn
     return NOTHING if burn is None else f"{burn:.1f}"

@@ -13,10 +13,12 @@ QUANTILES = {0.5: "p50", 0.9: "p90", 0.95: "p95", 0.99: "p99", 0.999: "p999"}
 
 @dataclass(frozen=True, slots=True)
 class WindowStatus:
-    """Burn over one window; None without events."""
+    """Burn over one window, None without events; `coverage` is the share of it from which telemetry is known."""
 
     label: str
-    burn: float | None
+    burn: float | None = None
+    window_s: float | None = None
+    coverage: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +94,14 @@ class ObjectiveStatus:
         """The burn tiers that fire; other alerts of the objective (a spent budget) have no tier."""
         return tuple(alert.tier for alert in self.alerts if alert.state == "firing" and alert.tier)
 
-    def burn(self, label: str) -> float | None:
-        """Burn over the window of that label."""
-        return next((window.burn for window in self.windows if window.label == label), None)
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The burn tiers whose long window burns, a shorter one not yet or no longer."""
+        return tuple(alert.tier for alert in self.alerts if alert.state == "pending" and alert.tier)
+
+    def window(self, label: str) -> WindowStatus:
+        """The window of that label; one of which nothing is told is empty."""
+        return next((window for window in self.windows if window.label == label), WindowStatus(label))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +138,19 @@ def _objective(item: Object) -> ObjectiveStatus:
         threshold=number_at(item, "threshold"),
         unit=text_at(item, "unit"),
         state=text_at(item, "state") or "no_data",
-        windows=tuple(
-            WindowStatus(text_at(one, "window"), number_at(one, "burn")) for one in objects_at(item, "windows")
-        ),
+        windows=tuple(_window(one) for one in objects_at(item, "windows")),
         budget_remaining=number_at(budget, "remaining"),
         exhausted_in_s=number_at(budget, "exhausted_in_s"),
         percentiles={str(label): _quantiles(object_at(percentiles, label)) for label in percentiles},
         alerts=tuple(_alert(alert) for alert in objects_at(item, "alerts")),
         tiers=tuple(_tier(tier) for tier in objects_at(item, "tiers")),
         environment=text_at(item, "environment"),
+    )
+
+
+def _window(item: Object) -> WindowStatus:
+    return WindowStatus(
+        text_at(item, "window"), number_at(item, "burn"), number_at(item, "window_s"), number_at(item, "coverage")
     )
 
 

@@ -161,14 +161,20 @@ def _tiers(row: ObjectiveStatus) -> list[Text]:
 
 
 def _tier(row: ObjectiveStatus, tier: TierStatus) -> Text | None:
-    long, short = row.burn(tier.long), row.burn(tier.short)
-    if long is None and short is None:
+    long, short = row.window(tier.long), row.window(tier.short)
+    if long.burn is None and short.burn is None:
         return None
-    factor = tier.factor if tier.factor is not None else float("inf")
-    text = f"{tier.name} {_rate(long)}/{_rate(short)} >{_rate(tier.factor)}"
+    text = f"{tier.name} {_rate(long.burn)}/{_rate(short.burn)} >{_rate(tier.factor)}"
     if tier.name in row.firing:
         return Text(f"{text} firing", "bold red")
-    return Text(text, "yellow" if (long or 0.0) > factor else "")
+    if long.burn is None or tier.factor is None or long.burn <= tier.factor:
+        return Text(text)
+    if tier.name in row.pending:
+        return Text(f"{text} pending", "yellow")
+    if long.window_s is not None and long.coverage is not None and long.burn * long.coverage <= tier.factor:
+        known = about_text(long.window_s * long.coverage)
+        return Text(f"{text} held back, {known} of {tier.long} known", "yellow")
+    return Text(f"{text} held back, few bad events", "yellow")
 
 
 def _rate(value: float | None) -> str:

@@ -208,7 +208,8 @@ def _still(tier: burn.Tier, windows: Mapping[int, Facts]) -> tuple[Tone, str]:
     if window is None or rate is None or rate <= tier.factor:
         return "good", "quiet"
     if rate * window["coverage"] <= tier.factor:
-        return "warn", "held back: too little of its long window is known"
+        known = words.duration(window["coverage"] * tier.long_s)
+        return "warn", f"held back: {known} of {words.duration(tier.long_s)} are known, too little to be sure"
     return "warn", "held back: too few bad events, or too close together"
 
 

@@ -23,8 +23,8 @@ def test_a_whole_status_is_read() -> None:
     (row,) = found.objectives
     assert (row.service, row.model, row.name, row.signal) == ("demo", "*", "ttft", "ttft")
     assert (row.target, row.threshold, row.unit, row.state) == (0.95, 0.5, "s", "ok")
-    assert row.burn("1m") == 0.83
-    assert row.burn("10m") is None
+    assert row.window("1m").burn == 0.83
+    assert row.window("10m").burn is None
     assert (row.budget_remaining, row.exhausted_in_s) == (0.62, 5400)
     assert row.percentiles["1m"].p95 == 0.0474
     assert row.percentiles["1m"].p99 is None
@@ -63,7 +63,7 @@ def test_what_is_missing_is_absent_and_never_zero() -> None:
     (row,) = read({"objectives": [{"objective": "x"}]}).objectives
     assert (row.state, row.budget_remaining, row.target, row.threshold) == ("no_data", None, None, None)
     assert (row.windows, row.alerts, dict(row.percentiles)) == ((), (), {})
-    assert row.burn("1m") is None
+    assert row.window("1m").burn is None
 
 
 def test_fields_of_a_wrong_kind_are_absent() -> None:

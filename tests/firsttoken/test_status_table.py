@@ -121,6 +121,23 @@ def test_a_tier_shows_its_two_burns_and_its_factor() -> None:
     assert burns(row(tiers=[])).plain == "-"
 
 
+@pytest.mark.parametrize(
+    ("told", "burn", "coverage", "alerts"),
+    [
+        ("", 5.0, 0.1, []),
+        (" held back, 6s of 1m known", 8.0, 0.1, []),
+        (" held back, few bad events", 8.0, 1.0, []),
+        (" held back, few bad events", 8.0, None, []),
+        (" pending", 8.0, 1.0, [{"tier": "fast", "state": "pending"}]),
+    ],
+)
+def test_a_tier_that_burns_and_does_not_fire_says_why(
+    told: str, burn: float, coverage: float | None, alerts: list[dict[str, str]]
+) -> None:
+    windows = [{"window": "1m", "window_s": 60, "burn": burn, "coverage": coverage}]
+    assert burns(row(windows=windows, alerts=alerts)).plain == f"fast {burn}/- >5.0{told}"
+
+
 def test_cells_without_anything() -> None:
     bare = row(windows=[], budget={}, percentiles={}, alerts=[])
     assert (now(bare).plain, burns(bare).plain, budget(bare).plain, ends(bare)) == ("-", "-", "-", "-")

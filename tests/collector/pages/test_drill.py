@@ -60,7 +60,7 @@ def test_a_tier_that_burns_and_does_not_fire_says_what_holds_it_back() -> None:
         return drilled(found=made.evaluation(burns=burns, budgets=(made.budget("*"),))).tiers[0].state
 
     assert state(4.0, 1.0) == "quiet"
-    assert state(6.0, 0.5) == "held back: too little of its long window is known"
+    assert state(6.0, 0.5) == "held back: 30 min of 1 h are known, too little to be sure"
     assert state(6.0, 1.0) == "held back: too few bad events, or too close together"
 
 

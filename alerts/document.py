@@ -34,7 +34,7 @@ _Dumper.add_representer(str, _text)
 def header(specs: tuple[Spec, ...]) -> str:
     """The comment on top of every generated file: not to be edited, made by what, from which spec."""
     made_from = ", ".join(f"{spec.service} {spec.hash}" for spec in specs)
-    return f"{GENERATED} {version('firsttoken')} from slo.yaml (spec hash: {made_from}).\n"
+    return f"{GENERATED} {version('firsttoken')} (spec hash: {made_from}).\n"
 
 
 def document(mapping: object, specs: tuple[Spec, ...]) -> str:

@@ -49,12 +49,14 @@ def ask_text(url: str, *, body: object = None, timeout_s: float = TIMEOUT_S, acc
             opened.request("POST", target, json.dumps(body), headers | {"Content-Type": "application/json"})
         response = opened.getresponse()
         answer = response.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
+        kind = response.headers.get_content_type()
     except (OSError, http.client.HTTPException) as error:
         raise UnreachableError(f"{url} does not answer: {reason(error)}: is it up, and is that its address?") from None
     finally:
         opened.close()
     if not 200 <= response.status < 300:
-        raise UnreachableError(f"{url} answers {response.status}: {' '.join(answer[:200].split())}")
+        said = "a page for people: is that its address?" if kind == "text/html" else " ".join(answer[:200].split())
+        raise UnreachableError(f"{url} answers {response.status}: {said}")
     return answer
 
 

@@ -184,6 +184,12 @@ def _tier_warnings(objective: Objective, per_s: Decimal | None) -> Iterator[str]
                 f"tier {tier.name} of objective {objective.name} fires from {percent_text(tier.bad_share_needed)} bad "
                 f"on, though {percent_text(objective.allowed_bad)} may be: give it alerts.tiers, or a higher target"
             )
+        if tier.budget_spent >= 1:
+            spent, long = percent_text(round(tier.budget_spent, 3)), duration_text(tier.long_s)
+            yield (
+                f"tier {tier.name} of objective {objective.name} fires when {spent} of the budget is spent: {long} is "
+                f"too long a window for a period of {duration_text(tier.period_s)}: give it alerts.tiers"
+            )
         if per_s is not None and _judges_requests(objective) and per_s * tier.long_s < tier.min_bad_events:
             yield (
                 f"tier {tier.name} of objective {objective.name} cannot fire at that traffic: it needs "

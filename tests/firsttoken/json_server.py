@@ -18,6 +18,8 @@ def serve(answers: Answers) -> Iterator[tuple[str, list[tuple[str, object]]]]:
         def do_GET(self) -> None:
             status, body = answers.get(self.path, (404, "{}"))
             self.send_response(status)
+            if body.startswith("<"):
+                self.send_header("Content-Type", "text/html; charset=utf-8")
             self.end_headers()
             self.wfile.write(body.encode())
 

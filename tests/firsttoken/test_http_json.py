@@ -31,6 +31,12 @@ def test_a_status_that_is_no_success_says_what_was_answered() -> None:
         ask_json(f"{url}/x")
 
 
+def test_of_a_page_for_people_nothing_is_repeated() -> None:
+    page = (404, "<!DOCTYPE html>")
+    with serve({"/x": page}) as (url, _), pytest.raises(UnreachableError, match="404: a page for people"):
+        ask_json(f"{url}/x")
+
+
 def test_an_answer_that_is_not_json_is_named() -> None:
     with serve({"/x": (200, "<html>")}) as (url, _), pytest.raises(UnreachableError, match="not JSON"):
         ask_json(f"{url}/x")

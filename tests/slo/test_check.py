@@ -41,7 +41,11 @@ def test_a_service_without_e2e_is_warned_of() -> None:
 P50 = "service: s\nobjectives: [{name: half, signal: e2e, target: 50%, threshold: 1s}]"
 BY_HAND = P50.replace("1s}]", "1s, window: 2d, alerts: {tiers: [{name: day, budget: 25%, long: 1d}]}}]")
 SHORT = "service: s\nobjectives: [{name: quick, signal: e2e, target: 95%, threshold: 1s, window: 10m}]"
+HOURLY = "service: s\nobjectives: [{name: hourly, signal: e2e, target: 95%, threshold: 1s, window: 1h}]"
 WHOLE = "service: s\nobjectives: [{name: whole, signal: e2e, target: 95%, threshold: 1s}]"
+LATE = (
+    "tier fast of objective hourly fires when 500% of the budget is spent: 1h is too long a window for a period of 1h"
+)
 NEVER = "tier {} of objective whole cannot fire at that traffic: it needs 10 bad events, and {} sees {} in all"
 
 
@@ -52,10 +56,12 @@ NEVER = "tier {} of objective whole cannot fire at that traffic: it needs 10 bad
         (WHOLE, "1", []),
         (WHOLE, "0.001", [NEVER.format("fast", "1h", "3.6")]),
         (SHORT, None, ["objective quick has no burn alert: its window, 10m, is shorter than every default tier"]),
+        (HOURLY, None, [LATE]),
         (P50, None, ["objective half has no tier fast: at burn 2.5 it would need 125% bad, more than there can be"]),
         (BY_HAND, None, ["tier day of objective half fires from 25% bad on, though 50% may be"]),
     ],
-    ids=["nothing to say", "enough traffic", "too little traffic", "too short a window", "a promise to half",
+    ids=["nothing to say", "enough traffic", "too little traffic", "too short a window",
+         "a window as long as the period", "a promise to half",
          "a tier by hand that rings though the promise is kept"],
 )  # fmt: skip
 def test_tiers_that_do_little_good_are_warned_of(text: str, per_s: str | None, expected: list[str]) -> None:

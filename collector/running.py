@@ -44,7 +44,7 @@ from collector.telling.notified import Notified
 from collector.telling.notify import Notifier
 from collector.telling.receivers import Alertmanager, Receiver, Webhook
 from collector.ticking.ticks import Ticks
-from collector.windowing.windows import Plan, plan
+from collector.windowing.windows import Plan, plan, too_short
 from slo import objective
 from slo.quantity import DAY_S
 from slo.source import SpecError
@@ -136,6 +136,7 @@ class _Collector:
                     await engine.dispose()
 
     async def _work(self, doors: _Doors, engine: AnyEngine) -> None:
+        self._warn()
         store = Store(engine, self._plan(), max_series=self._settings.max_series, clock=time.time)
         try:
             async with receivers.http_client() as client, leading(engine) as leader:
@@ -144,14 +145,20 @@ class _Collector:
                     self._receivers(store, client, external_url), may_tell=lambda: leader.term is not None
                 )
                 ticks = Ticks(store, notifier, external_url, leader=leader)
-                await self._until_told(doors, Desk(store, ticks, self._settings.version))
-                await ticks.stop()
+                try:
+                    await self._until_told(doors, Desk(store, ticks, self._settings.version))
+                finally:
+                    await ticks.stop()
                 await notifier.last_word(LAST_WORD_S)
         finally:
             await store.close()
 
     def _plan(self) -> Plan:
         return plan(self._specs, tick_s=self._settings.tick_s)
+
+    def _warn(self) -> None:
+        for line in too_short(self._plan()):
+            log.warning("%s", line)
 
     async def _judge(self, doors: _Doors, desk: Desk, listens: asyncio.Event) -> None:
         """Read the past, evaluate once and say so; then evaluate, tell and sweep until cancelled."""
@@ -244,6 +251,7 @@ class _Collector:
             self._specs = before
             log.exception("the spec is kept as it was")
             return False
+        self._warn()
         log.info("the spec was read anew: it speaks of %s", ", ".join(spec.service for spec in self._specs))
         return True
 

@@ -24,8 +24,9 @@ from collector.windowing.events import EventKey, EventRow, Events
 from collector.windowing.fleet import Fleet, Service
 from collector.windowing.latencies import MAX_KEPT, Latencies
 from collector.windowing.recent import Recent
-from slo.burn import STANDARD_WINDOWS_S, windows_s
+from slo.burn import STANDARD_WINDOWS_S, tiers, windows_s
 from slo.objective import Objective, Spec
+from slo.quantity import duration_text
 from slo.signals import LATENCY_METRICS
 
 LATENCY_SIGNALS = frozenset(metric.sql for metric in LATENCY_METRICS)
@@ -60,6 +61,21 @@ def plan(specs: Sequence[Spec], *, tick_s: int) -> Plan:
         raise ValueError(f"tick {tick_s} s: use a divisor of a minute, as 1s, 2s, 5s, 10s, 15s, 20s, 30s or 60s")
     own = (windows_s(objective) for spec in specs for objective in spec.objectives)
     return Plan(tuple(specs), tick_s, tuple(sorted({*STANDARD_WINDOWS_S, *(w for some in own for w in some)})))
+
+
+def too_short(plan: Plan) -> Iterator[str]:
+    """The short windows that hold fewer than two ticks: a sender that is late once empties such a window, and its alert
+    ends or does not begin."""
+    tick, two_ticks_s = duration_text(plan.tick_s), 2 * plan.tick_s
+    for spec in plan.specs:
+        for objective in spec.objectives:
+            for tier in tiers(objective):
+                short = duration_text(tier.short_s)
+                if tier.short_s < two_ticks_s:
+                    yield (
+                        f"tier {tier.name} of {spec.service}/{objective.name} looks back {short}, "
+                        f"under two ticks of {tick}: give a shorter --tick, or short: {duration_text(two_ticks_s)}"
+                    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,6 +206,12 @@ def test_a_changed_file_is_read_anew_where_that_is_wanted(tmp_path: Path) -> Non
         assert running.stop() == 0
 
 
+def test_a_tick_that_is_long_for_a_window_is_told(tmp_path: Path) -> None:
+    with collector(tmp_path, "--tick", "10s") as running:
+        assert running.stop() == 0
+        assert "tier fast of chat/ttft looks back 15s, under two ticks of 10s" in running.log.read_text()
+
+
 def test_every_line_of_the_log_is_json_where_that_is_wanted(tmp_path: Path) -> None:
     with collector(tmp_path, "--tick", "1s", "--log-format", "json", "--log-level", "debug") as running:
         (tmp_path / "slo.yaml").write_text("nonsense: 1\n")
@@ -258,7 +264,7 @@ def test_a_database_that_is_held_by_another_does_not_hold_the_end_up(tmp_path: P
 
 def test_it_works_on_when_nobody_reads_where_it_listens(tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    with spawned(tmp_path, "--listen", f"127.0.0.1:{port}") as process:
+    with spawned(tmp_path, "--tick", "1s", "--listen", f"127.0.0.1:{port}") as process:
         assert process.stdout is not None
         process.stdout.close()
         until(lambda: _answers(f"http://127.0.0.1:{port}") and b"ready" in ask(f"http://127.0.0.1:{port}/readyz").body)

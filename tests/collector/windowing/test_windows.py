@@ -14,7 +14,7 @@ from collector.values.deltas import Deltas, LatencyKey, LatencyRow, concat
 from collector.values.histogram import Layout
 from collector.values.quantile import quantiles
 from collector.windowing.events import EventKey, Held
-from collector.windowing.windows import Windows, plan
+from collector.windowing.windows import Windows, plan, too_short
 from slo import objective
 from slo.burn import STANDARD_WINDOWS_S
 from tests.collector import scene
@@ -209,6 +209,12 @@ def test_a_spec_is_judged_where_it_says_or_wherever_its_service_speaks(
 def test_a_tick_divides_a_minute(tick_s: int) -> None:
     with pytest.raises(ValueError, match="divisor of a minute"):
         plan(objective.parse(scene.TTFT), tick_s=tick_s)
+
+
+@pytest.mark.parametrize(("tick_s", "told"), [(5, []), (10, ["15s, under two ticks of 10s: give a shorter --tick"])])
+def test_a_short_window_of_less_than_two_ticks_is_told(tick_s: int, told: list[str]) -> None:
+    found = list(too_short(plan(objective.parse(SHORT), tick_s=tick_s)))
+    assert [line.partition(" looks back ")[2].partition(", or ")[0] for line in found] == told
 
 
 def test_a_plan_holds_every_window_of_every_objective() -> None:
